@@ -13,7 +13,7 @@ enum ops_code {
     OPS_ECANCEL = -6, /* the caller's own progress() said so */
 };
 
-/* Of this size for ever. */
+/* The struct keeps this size for ever. */
 struct ops_err {
     int code;
     char text[512]; /* one sentence, no newline, always terminated */

@@ -71,7 +71,8 @@ enum ops_col_type {
     OPS_COL_BOOL,
 };
 
-/* The library's version, "0.1.0"; the header's: OPS_VERSION_MAJOR, ... */
+/* Returns the library's version, "0.1.0"; OPS_VERSION_MAJOR, ... are the
+ * header's. */
 OPS_API const char *ops_version(void);
 
 /* The analyses, in the order of `opscope help`. */
@@ -79,7 +80,7 @@ OPS_API size_t ops_analysis_count(void);
 OPS_API const char *ops_analysis_name(size_t i); /* "ops" */
 OPS_API const char *ops_analysis_help(size_t i); /* one line */
 OPS_API const char *ops_analysis_row(size_t i);  /* "one host thread" */
-/* The number of the analysis of that name, or -1. */
+/* Returns the number of the analysis of that name, or -1. */
 OPS_API int ops_analysis_find(const char *name);
 
 /* What the value of an option looks like. */
@@ -104,11 +105,11 @@ OPS_API const char *ops_analysis_option_default(size_t i, size_t k); /* or NULL:
                                                                 there is none */
 OPS_API const char *ops_analysis_option_help(size_t i, size_t k); /* one line */
 
-/* From now on large files are mapped, not copied to $TMPDIR before they are
- * read: quicker, and no disk space. A mapped file that another program cuts
+/* Maps large files from now on instead of copying them to $TMPDIR before they
+ * are read: quicker, and no disk space. A mapped file that another program cuts
  * short raises SIGBUS; this sets a handler that makes such reads zeros, and
- * hands every other fault to the handler that was there before. For programs
- * that have none, or had set theirs earlier. */
+ * hands every other fault to the handler that was there before. It is for
+ * programs that have no handler of their own, or have set theirs earlier. */
 OPS_API void ops_map_files(void);
 
 /* Opens a profile file of any known format, a run folder or a log folder
@@ -118,16 +119,17 @@ OPS_API void ops_map_files(void);
 OPS_API int ops_open(struct ops_profile **out, const char *path,
                      struct ops_err *err);
 
-/* More than a path. 0 is the default of each. Members may be added at the end:
- * the struct is handed over with its size. */
+/* More than a path. 0 is the default of each member. Members may be added at
+ * the end: the struct is handed over with its size. */
 struct ops_open_options {
     const char *run; /* this run of a log folder; NULL: the newest */
     int threads;     /* at most so many; 0: as many as pay */
     /* Is told now and then how far a file is, `done` of `all`, file after file;
-     * 0 of 0: one is about to be opened. In the thread that opens. False
-     * cancels: ops_open_with ends soon with OPS_ECANCEL, and nothing is left of
-     * it. Not asked while a file is decompressed or copied, nor while events
-     * are sorted at the end. NULL: nobody wants to know. */
+     * 0 of 0 says that one is about to be opened. It is called in the thread
+     * that opens. If it returns false, ops_open_with ends soon with
+     * OPS_ECANCEL, and nothing is left of it. It is not asked while a file is
+     * decompressed or copied, nor while events are sorted at the end. NULL if
+     * nobody wants to know. */
     bool (*progress)(void *self, uint64_t done, uint64_t all);
     void *self; /* handed to progress */
 };
@@ -136,15 +138,15 @@ static inline int ops_open_with(struct ops_profile **out,
                                 const char *const *paths, size_t n,
                                 const struct ops_open_options *o,
                                 struct ops_err *err);
-/* The same for callers without a C compiler; size: of *o. */
+/* Does the same for callers without a C compiler; size is that of *o. */
 OPS_API int ops_open_sized(struct ops_profile **out, const char *const *paths,
                            size_t n, const struct ops_open_options *o,
                            size_t size, struct ops_err *err);
 OPS_API void ops_close(struct ops_profile *p); /* NULL is fine */
 
-/* Runs an analysis. Options as in a URL, "top=20&steps=3..7&name=conv%2A": the
- * command line's, without dashes; NULL: all defaults, which here means all
- * rows. */
+/* Runs an analysis. Options are written as in a URL,
+ * "top=20&steps=3..7&name=conv%2A": those of the command line, without dashes.
+ * NULL stands for all defaults, which here means all rows. */
 OPS_API int ops_run(const struct ops_profile *p, const char *analysis,
                     const char *options, struct ops_result **out,
                     struct ops_err *err);
@@ -163,7 +165,7 @@ OPS_API const char *ops_result_col_unit(const struct ops_result *r,
 OPS_API const char *ops_result_col_help(const struct ops_result *r,
                                         size_t col); /* or NULL */
 
-/* The column of that name, or -1. */
+/* Returns the column of that name, or -1. */
 OPS_API int ops_result_find_col(const struct ops_result *r, const char *name);
 
 /* Cells. Where there is no such value they give 0 (NULL): ask _is_null, which
@@ -215,9 +217,9 @@ OPS_API const char *ops_result_note_id(const struct ops_result *r, size_t i);
 OPS_API uint64_t ops_result_note_times(const struct ops_result *r, size_t i);
 OPS_API const char *ops_result_note_text(const struct ops_result *r, size_t i);
 
-/* The whole result as the command prints it with --format json, csv or text
- * (120 columns, no colours). NULL: out of memory, or no result. *len (may be
- * NULL) gets the length; a NUL stands behind it. */
+/* Return the whole result as the command prints it with --format json, csv or
+ * text (120 columns, no colours); NULL if out of memory, or there is no result.
+ * *len (may be NULL) gets the length; a NUL stands behind it. */
 OPS_API char *ops_result_json(const struct ops_result *r, size_t *len);
 OPS_API char *ops_result_csv(const struct ops_result *r, size_t *len);
 OPS_API char *ops_result_text(const struct ops_result *r, size_t *len);

@@ -67,7 +67,8 @@ extern "C" {
  * (ops_async). A program that was compiled with another number is not recorded:
  * ops_start fails and ops_problem() says so. */
 #define OPS_RECORD_ABI 1
-/* The library's version, "0.1.0"; the header's: OPS_VERSION_MAJOR, ... */
+/* Returns the library's version, "0.1.0"; OPS_VERSION_MAJOR, ... are the
+ * header's. */
 OPS_API const char *ops_record_version(void);
 
 /* Structs that may get more members, at their end: ops_options,
@@ -78,7 +79,7 @@ OPS_API const char *ops_record_version(void);
 
 /* --- start and stop ------------------------------------------------------ */
 
-/* Everything 0 means the default. The environment comes first: see
+/* 0 means the default of each member. The environment comes first: see
  * docs/recorder/library.md for OPSCOPE_LOGDIR and its neighbours. */
 struct ops_options {
     /* Which steps (numbers given to ops_step) to record; NULL: everything.
@@ -88,14 +89,14 @@ struct ops_options {
      *                  file opscope.capture in the log folder
      * Outside of the window a scope costs what it costs when off. */
     const char *steps;
-    /* Keep the last events of each thread instead of all: nothing is written
+    /* Keeps the last events of each thread instead of all: nothing is written
      * until ops_dump(), the signal, or a crash. */
     bool flight;
-    /* A signal that dumps (flight) or starts a capture (steps "demand"); 0:
+    /* A signal that dumps (flight) or starts a capture (steps "demand"); 0 for
      * none. A handler that was there before is called too. */
     int signal;
     /* How much a capture on demand takes: steps, or milliseconds in a program
-     * without ops_step. 0: 3 steps, 2000 ms. */
+     * without ops_step. 0 stands for 3 steps, 2000 ms. */
     int demand_steps, demand_ms;
     size_t ring_bytes;   /* per thread, rounded to a power of two; 0: 8 MiB */
     size_t memory_bytes; /* for all rings, those of children included; 0: 512
@@ -111,41 +112,41 @@ struct ops_options {
     bool no_tsc;         /* clock_gettime() rather than the TSC */
 };
 
-/* Starts recording into logdir (made if need be; NULL: "."): 0, or -1 when
- * nothing can be recorded, and ops_problem() says why. Started already: the
- * first start stays, 0. */
+/* Starts recording into logdir (made if need be; NULL: "."). Returns 0, or -1
+ * if nothing can be recorded; ops_problem() says why. If recording was started
+ * already, the first start stays, and this returns 0. */
 static inline int ops_start(const char *logdir, const struct ops_options *o);
 
 /* Closes the profile: <logdir>/plugins/profile/<run>/<host>_<rank or
- * pid>.xplane.pb. Waits for the rest of the rings to be written, nothing
- * else. Not started: does nothing. */
+ * pid>.xplane.pb. Waits only for the rest of the rings to be written. Does
+ * nothing if recording was not started. */
 OPS_API void ops_stop(void);
 
 /* Writes what the rings hold (flight recorder), or closes the file so far and
  * goes on in a new one. Returns 0, or -1 with ops_problem(). */
 OPS_API int ops_dump(void);
 
-/* What was recorded until now is in the files when this returns. */
+/* Waits until all that was recorded until now is in the files. */
 OPS_API void ops_flush(void);
 
 /* Is a window open? */
 static inline bool ops_recording(void);
 
-/* Why the last ops_start or ops_dump failed, or what stands in the way of
+/* Tells why the last ops_start or ops_dump failed, or what stands in the way of
  * writing (disk full, folder gone). Copies the text into buf, cut to n bytes
  * with the NUL behind it, and returns how long it is: 0 when all is well, and
- * then buf is "". Only to ask whether there is one: ops_problem(NULL, 0). It
- * takes no lock: any thread, a handler or a child of fork() may ask at any
- * time. */
+ * then buf is "". ops_problem(NULL, 0) only asks whether there is one. It takes
+ * no lock: any thread, a handler or a child of fork() may ask at any time. */
 enum { OPS_PROBLEM_MAX = 256 }; /* no text is longer, with its NUL */
 OPS_API size_t ops_problem(char *buf, size_t n);
 
 /* --- steps, scopes, instants, counters ----------------------------------- */
 
-/* A step (an iteration of the training loop) begins; the one before on this
- * thread ends. Outermost in the loop. */
+/* Begins a step (an iteration of the training loop); the step before on this
+ * thread ends. It stands outermost in the loop. */
 static inline void ops_step(int64_t number);
-/* Likewise for epochs, in which steps lie: the open step ends, too. */
+/* Begins an epoch, in which steps lie; the epoch before ends, and the open
+ * step, too. */
 static inline void ops_epoch(int64_t number);
 /* Ends the open step (epoch) of this thread, so that what follows the loop is
  * not part of it. */
@@ -162,15 +163,16 @@ enum ops_kind {
     OPS_KIND_PHASE  /* a part of the step with ops in it: forward, backward */
 };
 
-/* From here to the end of the block. Each is one declaration: it stands where
- * a declaration may stand, and `if (x) OPS_SCOPE("y");` without braces is an
- * error of the compiler in C (in C++ it is a scope that ends at once). */
+/* Make a scope from here to the end of the block. Each is one declaration: it
+ * stands where a declaration may stand, and `if (x) OPS_SCOPE("y");` without
+ * braces is an error of the compiler in C (in C++ it is a scope that ends at
+ * once). */
 #define OPS_SCOPE(name) OPS_SCOPE_AS(OPS_KIND_OP, name)
 #define OPS_SCOPE_AS(kind, name)                                               \
     struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__)                     \
         __attribute__((cleanup(ops_scope_close_), unused)) =                   \
             OPS_ON_() ? ops_begin_(OPS_ID_(kind, name)) : ops_scope_none_()
-/* The same with an argument, "layer" = 3, "file" = path. */
+/* Do the same with an argument, "layer" = 3, "file" = path. */
 #define OPS_SCOPE_INT(name, key, value)                                        \
     OPS_SCOPE_WITH_(name, ops_arg_int_, key, value)
 #define OPS_SCOPE_NUM(name, key, value)                                        \
@@ -178,17 +180,17 @@ enum ops_kind {
 #define OPS_SCOPE_TEXT(name, key, text)                                        \
     OPS_SCOPE_WITH_(name, ops_arg_text_, key, text)
 
-/* The same by hand: ops_end() ends the innermost scope of this thread that was
- * begun so. One that is left by longjmp() ends with the scope of a block around
- * it, at the latest. */
+/* Begin and end a scope by hand: ops_end() ends the innermost scope of this
+ * thread that was begun so. One that is left by longjmp() ends with the scope
+ * of a block around it, at the latest. */
 #define ops_begin(name) ops_begin_as(OPS_KIND_OP, name)
 #define ops_begin_as(kind, name)                                               \
     (OPS_ON_() ? ops_begin_by_hand_(OPS_ID_(kind, name)) : ops_begin_skip_())
 static inline void ops_end(void);
 
-/* Arguments of the innermost open scope: any number of them, 1 KiB in all.
- * Two keys mean something to analyses: "flops" (floating-point operations,
- * int) and "bytes" (bytes moved, int); "shape" is shown beside the name. */
+/* Add arguments to the innermost open scope: any number of them, 1 KiB in all.
+ * Two keys mean something to analyses: "flops" (floating-point operations, int)
+ * and "bytes" (bytes moved, int); "shape" is shown beside the name. */
 #define ops_arg_int(key, value)                                                \
     OPS_IF_ON_(ops_arg_int_(OPS_ID_(OPS_KEY_, key), value))
 #define ops_arg_num(key, value)                                                \
@@ -200,7 +202,7 @@ static inline void ops_end(void);
 #define ops_counter(name, value)                                               \
     OPS_IF_ON_(ops_counter_(OPS_ID_(OPS_COUNT_, name), value))
 
-/* An arrow from the innermost open scope of one thread to one of another:
+/* Draw an arrow from the innermost open scope of one thread to one of another:
  * out where the work is handed over, in where it is taken up. The id is the
  * program's; ops_flow_new() makes one that is new in this process. */
 OPS_API uint64_t ops_flow_new(void);
@@ -209,10 +211,10 @@ static inline void ops_flow_in(uint64_t id);
 
 /* --- memory -------------------------------------------------------------- */
 
-/* p is an address in any memory, tag says what it is for ("activations",
- * "weights", "gradients", "optimizer", "input": these are known to `memory
- * --by category`; any other is shown as it is). A free of what was never
- * alloc'ed is kept and named. */
+/* Record an allocation and a free. p is an address in any memory; tag says what
+ * it is for ("activations", "weights", "gradients", "optimizer", "input": these
+ * are known to `memory --by category`; any other is shown as it is). A free of
+ * what was never alloc'ed is kept and named. */
 #define ops_alloc(p, bytes, tag)                                               \
     OPS_IF_ON_(                                                                \
         ops_alloc_((uint64_t)(uintptr_t)(p), bytes, OPS_ID_(OPS_TAG_, tag)))
@@ -230,19 +232,19 @@ struct ops_async {
     (OPS_ON_() ? ops_async_begin_(OPS_ID_(kind, name)) : ops_async_none_())
 static inline void ops_async_end(struct ops_async *a); /* NULL is fine */
 
-/* The clock of the profile: nanoseconds of CLOCK_MONOTONIC. */
+/* Returns the clock of the profile: nanoseconds of CLOCK_MONOTONIC. */
 OPS_API uint64_t ops_now(void);
 
-/* A queue (stream, engine) of a device that the program itself knows about;
- * the same names give the same track. device: "npu 0". */
+/* Returns the track of a queue (stream, engine) of a device that the program
+ * itself knows about; the same names give the same track. device: "npu 0". */
 OPS_API uint32_t ops_device_track(const char *device, const char *queue);
-/* What ran there, from t0 to t1 (ops_now). corr joins it to the host's side: a
- * number from ops_correlation(), or 0. */
+/* Records what ran there, from t0 to t1 (ops_now). corr joins it to the host's
+ * side: a number from ops_correlation(), or 0. */
 #define ops_device_span(track, name, t0, t1, corr)                             \
     OPS_IF_ON_(                                                                \
         ops_device_span_(track, OPS_ID_(OPS_KIND_OP, name), t0, t1, corr))
-/* A new number, noted at the innermost open scope of this thread: this scope
- * launched it. 0 when off. */
+/* Returns a new number, noted at the innermost open scope of this thread: this
+ * scope launched the work of that number. 0 when off. */
 static inline uint64_t ops_correlation(void);
 
 /* An accelerator's own tracer. opscope calls it from a thread of its own, which
@@ -268,40 +270,42 @@ struct ops_device_record {
 struct ops_device_tracer {
     const char *device; /* "npu 0" */
     void *self;         /* handed to every call below */
-    /* Begins and ends tracing; start returns 0, or not 0: it cannot. */
+    /* Begin and end tracing; start returns 0, or something else if it
+     * cannot. */
     int (*start)(void *self);
     void (*stop)(void *self);
-    /* Hands over what is finished by now, record by record. May be called
-     * often; a tracer that has its records only at the end gives none until
-     * stop() was called: give(to, &record, sizeof record). Returns how many it
-     * lost since the last call. */
+    /* Hands over what is finished by now, record by record: give(to, &record,
+     * sizeof record). May be called often; a tracer that has its records only
+     * at the end gives none until stop() was called. Returns how many it lost
+     * since the last call. */
     uint64_t (*collect)(void *self,
                         void (*give)(void *to,
                                      const struct ops_device_record *r,
                                      size_t size),
                         void *to);
-    /* The device's clock now, in ticks; read between two reads of the host's.
-     * NULL: its ticks are ops_now(). */
+    /* Returns the device's clock now, in ticks; it is read between two reads of
+     * the host's. NULL if its ticks are ops_now(). */
     uint64_t (*clock)(void *self);
     /* "model", "memory_bytes", ...: pairs, ended by NULL; or NULL. */
     const char *const *facts;
 };
-/* The struct is copied; what it points to is not, and lives until
- * ops_device_tracer_remove() of the same pointer. Before or after ops_start. 0,
- * or -1: there are 16 already, or start, stop or collect is missing. */
+/* Adds a tracer. The struct is copied; what it points to is not, and lives
+ * until ops_device_tracer_remove() of the same pointer. May come before or
+ * after ops_start. Returns 0, or -1 if there are 16 already, or start, stop or
+ * collect is missing. */
 static inline int ops_device_tracer_add(const struct ops_device_tracer *t);
 OPS_API void ops_device_tracer_remove(const struct ops_device_tracer *t);
 
 /* --- scalars and identity ------------------------------------------------- */
 
-/* A point of a curve, for TensorBoard and `opscope scalars`: written to
- * <logdir>/events.out.tfevents.*, whether or not a window is open. */
+/* Adds a point of a curve, for TensorBoard and `opscope scalars`: it is written
+ * to <logdir>/events.out.tfevents.*, whether or not a window is open. */
 #define ops_scalar(tag, step, value)                                           \
     OPS_IF_STARTED_(ops_scalar_(OPS_ID_(OPS_TAG_, tag), step, value))
 
-/* The name of the calling thread in the profile; else the system's. */
+/* Names the calling thread in the profile; else it has the system's name. */
 OPS_API void ops_thread_name(const char *name);
-/* For programs that learn their rank after ops_start. */
+/* Sets the rank, for programs that learn it after ops_start. */
 OPS_API void ops_set_rank(int rank, int world);
 
 /* --- the same as plain functions ------------------------------------------ */
@@ -349,10 +353,10 @@ OPS_API int ops_fn_device_tracer_add(const struct ops_device_tracer *t,
 
 /* --- what the macros are made of; not for direct use ---------------------- */
 
-/* [0] is 0: not started, in every ABI. Else the number of the session * 8 +
- * OPS_ON_BIT_ while a window is open. A page of its own, which fork() wipes: an
- * array, so that a program's copy of it (copy relocation) is a whole page too.
- */
+/* [0] is 0 while recording is not started, in every ABI. Else it is the number
+ * of the session * 8, + OPS_ON_BIT_ while a window is open. It has a page of
+ * its own, which fork() wipes: an array, so that a program's copy of it (copy
+ * relocation) is a whole page too. */
 enum { OPS_STATE_WORDS_ = 16384 };
 OPS_API extern uint32_t ops_state_[OPS_STATE_WORDS_];
 /* Names of other things than scopes live apart from theirs. */
@@ -400,8 +404,8 @@ OPS_API void ops_scalar_(uint32_t tag, int64_t step, double v);
 #define OPS_IF_ON_(call)      (OPS_ON_() ? (void)(call) : (void)0)
 #define OPS_IF_STARTED_(call) (OPS_STATE_() != 0 ? (void)(call) : (void)0)
 
-/* A scope of a block with an argument; one that could not be begun gets none,
- * which would be its parent's. */
+/* Makes a scope of a block with an argument; if the scope could not be begun
+ * there is no argument, which would become its parent's. */
 #define OPS_SCOPE_WITH_(name, arg, key, value)                                 \
     struct ops_scope_ OPS_CAT_(ops_scope_at_, __COUNTER__) __attribute__((     \
         cleanup(ops_scope_close_), unused)) = OPS_ON_() ? __extension__({      \
@@ -412,7 +416,7 @@ OPS_API void ops_scalar_(uint32_t tag, int64_t step, double v);
     })                                                                         \
                                                         : ops_scope_none_()
 
-/* The number of a name: kept at the call site when it is a literal. */
+/* Gives the number of a name: kept at the call site when it is a literal. */
 #define OPS_ID_(kind, name)                                                    \
     __extension__({                                                            \
         uint32_t ops_id_;                                                      \
@@ -450,7 +454,7 @@ static inline void ops_scope_close_(struct ops_scope_ *s) {
     if (__builtin_expect(s->which != 0, 0)) ops_scope_end_(*s);
 }
 
-/* A begin that is not recorded is remembered, for its end. */
+/* Remembers a begin that is not recorded, for its end. */
 static inline void ops_begin_skip_(void) {
     if (__builtin_expect(OPS_STATE_() != 0, 0)) ops_begin_off_();
 }

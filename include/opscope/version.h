@@ -9,7 +9,7 @@
 #define OPS_VERSION_MAJOR 0
 #define OPS_VERSION_MINOR 1
 #define OPS_VERSION_PATCH 0
-/* For comparisons: 0.1.0 is 100. */
+/* A number for comparisons: 0.1.0 is 100. */
 #define OPS_VERSION_NUMBER                                                     \
     (OPS_VERSION_MAJOR * 10000 + OPS_VERSION_MINOR * 100 + OPS_VERSION_PATCH)
 

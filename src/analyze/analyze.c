@@ -47,7 +47,7 @@ const struct analysis *analysis_find(const char *name) {
     return NULL;
 }
 
-/* What the finished rows are held against. */
+/* What --name, --min-us and --min-bytes demand of a row. */
 struct want {
     const char *name; /* glob, or NULL: least counts */
     int64_t least;    /* of column col */
@@ -66,7 +66,7 @@ static bool is_wanted(const struct result *r, size_t row, const void *ctx) {
     return false;
 }
 
-/* The first column of that type with one of the flags set, or -1. */
+/* Returns the first column of that type with one of the flags set, or -1. */
 static int flagged(const struct result *r, enum col_type type, unsigned flag) {
     for (size_t c = 0; c < r->ncols; c++)
         if (r->cols[c].type == type && (r->cols[c].flags & flag)) return (int)c;
@@ -95,7 +95,7 @@ static int filter_least(struct result *r, int col, int64_t least,
     return 0;
 }
 
-/* The column of --sort, also without its unit ("host" for host_us). */
+/* Returns the column of --sort, also without its unit ("host" for host_us). */
 static int sort_col(const struct result *r, const char *name,
                     struct ops_err *e) {
     int col = result_find_col(r, name);
@@ -130,7 +130,7 @@ static int order(struct result *r, const struct opts *o, struct ops_err *e) {
     return col < 0 ? 0 : result_sort(r, col, e);
 }
 
-/* Reads --top: how many rows are to be shown; 0: all. */
+/* Reads --top: how many rows are to be shown; 0 means all. */
 static int read_top(const struct opts *o, size_t default_top, size_t *out,
                     struct ops_err *e) {
     int64_t top = (int64_t)default_top;
@@ -140,8 +140,8 @@ static int read_top(const struct opts *o, size_t default_top, size_t *out,
     return 0;
 }
 
-/* Makes the rows of a result that makes them as they are asked for. Sets *done
- * where only --top was left to be applied: no row is made that is not shown. */
+/* Makes the rows of a result that makes them only when asked. Sets *done where
+ * only --top was left to be applied: no row is made that is not shown. */
 static int make_rows(struct result *r, const struct opts *o, size_t default_top,
                      bool *done, struct ops_err *e) {
     struct result_more *m = r->more;
@@ -166,7 +166,7 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
     if (opts_given(o, "name")) TRY(filter_name(r, opts_text(o, "name"), e));
     if (opts_given(o, "min-us")) {
         int col = flagged(r, COL_TIME, COL_MAIN);
-        /* where the main figure is not a time: the first duration */
+        /* where the main figure is not a time, the first duration counts */
         for (size_t c = 0; col < 0 && c < r->ncols; c++)
             if (r->cols[c].type == COL_TIME && !(r->cols[c].flags & COL_STAMP))
                 col = (int)c;
@@ -185,8 +185,8 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
     return result_done(r, e);
 }
 
-/* An empty table is an answer only with a sentence: analyses that have one of
- * their own say it, this is the one for all others. */
+/* Says why a table is empty, for analyses that have no sentence of their
+ * own. */
 static void say_why_empty(struct result *r, const struct analysis *a,
                           const struct trace *t, const struct opts *o) {
     bool any = r->nrows > 0 || (r->more != NULL && r->more->end > 0);
@@ -208,7 +208,7 @@ int analysis_run(const struct analysis *a, const struct trace *t,
     assert(t->sealed);
     *r = (struct result){0};
     int rc = a->run(t, o, r, e);
-    /* files that became shorter only while this was worked out */
+    /* these files became shorter only while this was worked out */
     uint64_t shrunk = 0, known = t->notes[NOTE_FILE_SHRANK];
     for (size_t i = 0; i < t->nsources; i++)
         shrunk += t->sources[i].file && file_tripped(t->sources[i].file);
@@ -220,7 +220,7 @@ int analysis_run(const struct analysis *a, const struct trace *t,
     return rc;
 }
 
-/* Which sources are in, by --host and --rank. */
+/* Finds which sources count, by --host and --rank. */
 static int select_sources(struct selection *s, const struct opts *o,
                           struct ops_err *e) {
     const struct trace *t = s->t;
@@ -242,7 +242,7 @@ static int select_sources(struct selection *s, const struct opts *o,
                 host ? "--host" : "--rank");
 }
 
-/* Which steps are in, by --steps and the sources. */
+/* Finds which steps count, by --steps and the sources. */
 static int select_steps(struct selection *s, const struct opts *o,
                         struct ops_err *e) {
     const struct trace *t = s->t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A trace becomes a result. One analysis per file, listed in analyses.def:
- * each is thereby a subcommand, a help page and (later) a URL, an SQL table
- * and a Python call. Adding one: CONTRIBUTING.md. */
+ * A trace becomes a result. There is one analysis per file, listed in
+ * analyses.def: each is thereby a subcommand, a help page and (later) a URL, an
+ * SQL table and a Python call. CONTRIBUTING.md says how to add one. */
 #ifndef ANALYZE_ANALYZE_H
 #define ANALYZE_ANALYZE_H
 
@@ -19,28 +19,29 @@ struct analysis {
                struct ops_err *e);
 };
 
-/* All analyses in the order of the help page; ends with NULL. */
+/* All analyses in the order of the help page; NULL ends the list. */
 extern const struct analysis *const analyses[];
 
 /* The options that every analysis takes: --top, --sort, --name, ... */
 extern const struct opt analysis_common_opts[];
 
-/* By name, or NULL. */
+/* Returns the analysis of that name, or NULL. */
 const struct analysis *analysis_find(const char *name);
 
-/* Runs it, adds a sentence when it gave neither rows nor a reason, and applies
- * the common options: --name, --min-us, --min-bytes, --sort, then --top
+/* Runs an analysis, adds a sentence when it gave neither rows nor a reason, and
+ * applies the common options: --name, --min-us, --min-bytes, --sort, then --top
  * (default_top rows when not given; 0: all). r must not be initialised; on
  * success it is the caller's to free. */
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e);
 
-/* The second half of analysis_run, for results that a command made itself. */
+/* Does the second half of analysis_run, for results that a command made. */
 int result_refine(struct result *r, const struct opts *o, size_t default_top,
                   struct ops_err *e);
 
-/* Which rows count, by --steps, --host and --rank: worked out once per run. */
+/* Which rows count, by --steps, --host and --rank; it is set up once per
+ * run. */
 struct selection {
     const struct trace *t;
     bool all;        /* no restriction at all */
@@ -53,7 +54,7 @@ int select_init(struct selection *s, const struct trace *t,
                 const struct opts *o, struct ops_err *e);
 void select_free(struct selection *s);
 
-/* Is this span in? */
+/* Does this span count? */
 static inline bool select_has(const struct selection *s, row_id r) {
     if (s->all) return true;
     const struct trace *t = s->t;

@@ -21,7 +21,7 @@ size_t ops_analysis_count(void) {
     return n;
 }
 
-/* The analysis, or NULL past the last. */
+/* Returns the analysis; NULL past the last. */
 static const struct analysis *analysis(size_t i) {
     return i < ops_analysis_count() ? analyses[i] : NULL;
 }
@@ -58,7 +58,7 @@ size_t ops_analysis_option_count(size_t i) {
     return a ? rows(a->opts) + rows(analysis_common_opts) : 0;
 }
 
-/* The option, or NULL past the last: its own come first. */
+/* Returns the option, the analysis's own first; NULL past the last. */
 static const struct opt *option(size_t i, size_t k) {
     if (k >= ops_analysis_option_count(i)) return NULL;
     size_t own = rows(analyses[i]->opts);

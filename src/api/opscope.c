@@ -35,7 +35,7 @@ int ops_open(struct ops_profile **out, const char *path, struct ops_err *err) {
     return ops_open_with(out, &path, 1, NULL, err);
 }
 
-/* Opens; *p is to be freed either way. */
+/* Opens a profile; the caller frees *p also after a failure. */
 static int open_profile(struct ops_profile **p, const char *const *paths,
                         size_t n, const struct ops_open_options *o,
                         struct ops_err *err) {
@@ -49,7 +49,7 @@ static int open_profile(struct ops_profile **p, const char *const *paths,
             return fail(err, OPS_EUSAGE, "no path was given: it is NULL");
     *p = calloc(1, sizeof **p);
     if (*p == NULL) return fail_oom(err);
-    /* it changes none of them */
+    /* profiles_open changes none of the paths */
     return profiles_open((char *const *)paths, n, o->run, &io, &(*p)->p, err);
 }
 
@@ -88,7 +88,7 @@ int ops_run(const struct ops_profile *p, const char *analysis,
     struct opts o;
     opts_init(&o, analysis_common_opts, a->opts, NULL);
     struct ops_result *r = calloc(1, sizeof *r);
-    /* it is taken apart, and lives as long as o */
+    /* the text is taken apart in place, and lives as long as o */
     char *text = strdup(options ? options : ""), *left = text, *name, *value;
     int rc = r && text ? 0 : fail_oom(err);
     while (rc == 0 && (rc = query_next(&left, &name, &value, err)) > 0)
@@ -107,7 +107,7 @@ void ops_result_free(struct ops_result *r) {
     free(r);
 }
 
-/* What NULL in place of a result reads like. */
+/* What is read where NULL was given for a result. */
 static const struct ops_result nothing;
 
 static const struct result *table(const struct ops_result *r) {
@@ -122,7 +122,7 @@ size_t ops_result_total_rows(const struct ops_result *r) {
 
 size_t ops_result_cols(const struct ops_result *r) { return table(r)->ncols; }
 
-/* The column, or NULL past the last. */
+/* Returns the column; NULL past the last. */
 static const struct column *column(const struct ops_result *r, size_t col) {
     return col < table(r)->ncols ? &table(r)->cols[col] : NULL;
 }
@@ -151,7 +151,7 @@ int ops_result_find_col(const struct ops_result *r, const char *name) {
     return r != NULL && name != NULL ? result_find_col(&r->r, name) : -1;
 }
 
-/* The cell, and the type of its column; null where there is none. */
+/* Returns the cell and the type of its column; a null cell past the last. */
 static struct cell cell(const struct ops_result *r, size_t row, size_t col,
                         enum col_type *type) {
     const struct result *t = table(r);
@@ -205,7 +205,7 @@ int64_t ops_result_cell_ps(const struct ops_result *r, size_t row, size_t col) {
     return !c.null && type == COL_TIME ? c.i : 0;
 }
 
-/* The source, or NULL past the last. */
+/* Returns the source; NULL past the last. */
 static const struct result_source *source(const struct ops_result *r,
                                           size_t i) {
     return i < table(r)->nsources ? &table(r)->sources[i] : NULL;
@@ -275,8 +275,8 @@ const char *ops_result_note_text(const struct ops_result *r, size_t i) {
     return i < table(r)->nnotes ? table(r)->notes[i].text : NULL;
 }
 
-/* The result as put writes it, terminated. Returns NULL and a length of 0 for
- * no result, and when out of memory. */
+/* Returns the result as put writes it, terminated. Returns NULL and a length of
+ * 0 for no result, and when out of memory. */
 static char *printed(const struct ops_result *r, size_t *len,
                      void (*put)(const struct result *, struct sink *)) {
     struct sink s;

@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 /* Takes the next "name=value" off *p (a writable, terminated string), undoes
- * %XX and '+' in place and moves *p behind it. 1: one was taken; *value is
- * NULL where no '=' stood. 0: there are no more. OPS_EUSAGE: a bad escape, or
- * %00, which no text can hold. Empty parts (a&&b) are passed over. */
+ * %XX and '+' in place and moves *p behind it. Returns 1 if there was one
+ * (*value is NULL without a '='), 0 if there are no more, OPS_EUSAGE at a bad
+ * escape or %00, which no text can hold. Empty parts (a&&b) are passed over. */
 int query_next(char **p, char **name, char **value, struct ops_err *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A bump allocator: many small things that die together. Never moves what it
- * gave out. Returns NULL when memory runs out; the caller says so. */
+ * A bump allocator for many small things that die together. It never moves what
+ * it gave out, and returns NULL when memory runs out; the caller says so. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -13,16 +13,17 @@ struct arena {
     size_t used;              /* bytes handed out, for accounting */
 };
 
-/* n bytes, aligned to 16, not cleared. O(1) but for one malloc a block. */
+/* Returns n bytes, aligned to 16, not cleared. O(1) but for a malloc a
+ * block. */
 void *arena_alloc(struct arena *a, size_t n);
 
-/* A NUL-terminated copy of n bytes (of which none need be NUL). */
+/* Returns a NUL-terminated copy of n bytes (of which none need be NUL). */
 char *arena_copy(struct arena *a, const void *p, size_t n);
 
-/* A NUL-terminated copy of a string; NULL stays NULL. */
+/* Returns a NUL-terminated copy of a string; NULL if s is NULL. */
 char *arena_str(struct arena *a, const char *s);
 
-/* printf into the arena. */
+/* Returns the text that printf would write. */
 char *arena_fmt(struct arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

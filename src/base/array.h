@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of elements of an array (not of a pointer). */
+/* Gives the number of elements of an array (not of a pointer). */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* Sets i, a variable of the caller, to the first index in [lo, hi) for which

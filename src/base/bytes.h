@@ -13,7 +13,7 @@ struct bytes {
     size_t n;
 };
 
-/* Bytes of a NUL-terminated string, the NUL left out. */
+/* Returns the bytes of a NUL-terminated string, the NUL left out. */
 static inline struct bytes bytes_of(const char *s) {
     return (struct bytes){(const uint8_t *)s, strlen(s)};
 }
@@ -30,10 +30,10 @@ static inline bool bytes_ends(struct bytes b, const char *end) {
 
 static inline bool byte_is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
-/* Compares with a string literal; the length is known when compiling. */
+/* Are the bytes this string literal? Its length is known when compiling. */
 #define BYTES_IS(b, lit) bytes_eq((b), "" lit, sizeof(lit) - 1)
 
-/* Starts with a string literal? */
+/* Do the bytes start with this string literal? */
 #define BYTES_STARTS(b, lit)                                                   \
     ((b).n >= sizeof(lit) - 1 && memcmp((b).p, "" lit, sizeof(lit) - 1) == 0)
 

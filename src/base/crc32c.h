@@ -26,8 +26,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "words are taken as they lie in memory");
 
-/* Entry i of a table whose entries for the bits 0 to 7 are a to h; then 4, 16,
- * 64 and 256 entries. */
+/* Makes entry i of a table whose entries for the bits 0 to 7 are a to h; the
+ * macros below make 4, 16, 64 and 256 entries. */
 #define CRC32C_1(i, a, b, c, d, e, f, g, h)                                    \
     (((i)&1 ? a : 0u) ^ ((i)&2 ? b : 0u) ^ ((i)&4 ? c : 0u) ^                  \
      ((i)&8 ? d : 0u) ^ ((i)&16 ? e : 0u) ^ ((i)&32 ? f : 0u) ^                \
@@ -45,7 +45,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     CRC32C_64(0, __VA_ARGS__), CRC32C_64(64, __VA_ARGS__),                     \
         CRC32C_64(128, __VA_ARGS__), CRC32C_64(192, __VA_ARGS__)
 
-/* [k][b]: what byte b does to the CRC with k bytes behind it. */
+/* Entry [k][b] is what byte b does to the CRC with k bytes behind it. */
 static const uint32_t crc32c_tables[8][256] = {
     {CRC32C_256(0xf26b8303u, 0xe13b70f7u, 0xc79a971fu, 0x8ad958cfu, 0x105ec76fu,
                 0x20bd8edeu, 0x417b1dbcu, 0x82f63b78u)},
@@ -65,7 +65,8 @@ static const uint32_t crc32c_tables[8][256] = {
                 0x0d006599u, 0x1a00cb32u, 0x34019664u)},
 };
 
-/* By the tables alone: c is the register (start with ~0, invert at the end). */
+/* Moves the register c on over p[0..n) by the tables alone. The register starts
+ * as ~0 and is inverted at the end. */
 static inline uint32_t crc32c_by_table(uint32_t c, const uint8_t *p, size_t n) {
     const uint32_t(*t)[256] = crc32c_tables;
     for (; n >= 8; p += 8, n -= 8) {
@@ -82,7 +83,7 @@ static inline uint32_t crc32c_by_table(uint32_t c, const uint8_t *p, size_t n) {
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-/* Has this processor the instruction? */
+/* Does this processor have the instruction? */
 static inline bool crc32c_has_hw(void) {
 #ifdef __x86_64__
     return __builtin_cpu_supports("sse4.2");
@@ -91,8 +92,8 @@ static inline bool crc32c_has_hw(void) {
 #endif
 }
 
-/* Eight bytes more, one byte more. Assembly, not intrinsics: those can only be
- * inlined into functions compiled for that processor. */
+/* These move c on by eight bytes and by one. They are assembly, not intrinsics:
+ * intrinsics can only be inlined into functions compiled for that processor. */
 static inline uint32_t crc32c_word(uint32_t c, const uint8_t *p) {
     uint64_t w, r = c;
     memcpy(&w, p, 8);
@@ -115,8 +116,8 @@ static inline uint32_t crc32c_byte(uint32_t c, uint8_t b) {
 
 enum { CRC32C_LANE = 4096 }; /* bytes a chain takes before the three join */
 
-/* c moved on over one lane of zeros: times x^(8 * 4096) mod P. 32 steps, once
- * for each 6 KiB. */
+/* Returns c moved on over one lane of zeros: c times x^(8 * 4096) mod P. This
+ * takes 32 steps, once for each 6 KiB. */
 static inline uint32_t crc32c_over_lane(uint32_t c) {
     uint32_t product = 0, x = 0x35d73a62; /* x^(8 * CRC32C_LANE) mod P */
     for (uint32_t bit = 0x80000000; bit != 0; bit >>= 1) {
@@ -126,7 +127,7 @@ static inline uint32_t crc32c_over_lane(uint32_t c) {
     return product;
 }
 
-/* By the instruction; only where crc32c_has_hw(). */
+/* Does the same by the instruction; call it only where crc32c_has_hw(). */
 static inline uint32_t crc32c_by_hw(uint32_t c, const uint8_t *p, size_t n) {
     for (; n >= 3 * CRC32C_LANE; p += 3 * CRC32C_LANE, n -= 3 * CRC32C_LANE) {
         uint32_t c1 = 0, c2 = 0;
@@ -152,18 +153,20 @@ static inline uint32_t crc32c_by_hw(uint32_t c, const uint8_t *p, size_t n) {
 
 #endif
 
-/* The CRC of what crc is the CRC of, followed by p[0..n). Start with 0. */
+/* Returns the CRC of some bytes followed by p[0..n); crc is the CRC of those
+ * bytes, 0 for none. */
 static inline uint32_t crc32c_more(uint32_t crc, const void *p, size_t n) {
     return ~(crc32c_has_hw() ? crc32c_by_hw(~crc, p, n)
                              : crc32c_by_table(~crc, p, n));
 }
 
-/* The CRC of p[0..n). */
+/* Returns the CRC of p[0..n). */
 static inline uint32_t crc32c(const void *p, size_t n) {
     return crc32c_more(0, p, n);
 }
 
-/* As TFRecord stores it, so that a CRC of data that holds CRCs stays sound. */
+/* Returns the CRC as TFRecord stores it, so that a CRC of data that holds CRCs
+ * stays sound. */
 static inline uint32_t crc32c_mask(uint32_t crc) {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }

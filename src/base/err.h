@@ -14,15 +14,15 @@
 int fail(struct ops_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-/* Puts "context: " before the sentence; called once, where the context is
+/* Puts "context: " before the sentence; it is called once, where the context is
  * known. Returns e->code. */
 int fail_in(struct ops_err *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), cold));
 
-/* The one sentence for a failed allocation. Returns OPS_ELIMIT. */
+/* Fills e with the one sentence for a failed allocation. Returns OPS_ELIMIT. */
 int fail_oom(struct ops_err *e) __attribute__((cold));
 
-/* Passes an error up unchanged. */
+/* Returns from the caller with the error of the call, if there is one. */
 #define TRY(call)                                                              \
     do {                                                                       \
         int try_rc_ = (call);                                                  \

@@ -31,7 +31,7 @@
 #define FACT_CPU_US        "cpu_us"
 #define FACT_UNSEEN_CPU_US "unseen_cpu_us"
 
-/* Its figures of a process or thread. */
+/* What `opscope record` saw of one process or thread. */
 #define FACT_PID              "pid"
 #define FACT_PPID             "ppid"
 #define FACT_CPU_NS           "cpu_ns"

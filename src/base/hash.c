@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The secrets of this process. A mutable global, written once before main():
- * tables in every layer need them, and a table that carried its own would
- * carry one more thing that can be forgotten. */
+ * The secrets of this process. They are a mutable global, written once before
+ * main(): tables in every layer need them, and a table that carried its own
+ * would carry one more thing that can be forgotten. */
 #include "base/hash.h"
 
 #include <stdlib.h>
@@ -11,21 +11,22 @@
 
 uint64_t hash_secret[HASH_SECRETS];
 
-/* The next of a row of numbers that begins anywhere (splitmix64). */
-static uint64_t next(uint64_t *state) {
+/* Returns the next number of splitmix64, whose state may begin anywhere. */
+static uint64_t splitmix_next(uint64_t *state) {
     uint64_t x = *state += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
     return x ^ x >> 31;
 }
 
-/* An even factor would lose the highest bits of the other. */
+/* Makes the factors odd: an even one loses the highest bits of the other. */
 static void make_odd(void) {
     for (int i = 1; i < HASH_SECRETS; i += 2) hash_secret[i] |= 1;
 }
 
 void hash_seed(uint64_t seed) {
-    for (int i = 0; i < HASH_SECRETS; i++) hash_secret[i] = next(&seed);
+    for (int i = 0; i < HASH_SECRETS; i++)
+        hash_secret[i] = splitmix_next(&seed);
     make_odd();
 }
 

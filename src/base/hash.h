@@ -21,11 +21,11 @@
 
 enum { HASH_SECRETS = 4 };
 
-/* Drawn before main() begins, const from then on. */
+/* The secrets are drawn before main() begins and do not change after that. */
 extern __attribute__((visibility("hidden"))) uint64_t hash_secret[HASH_SECRETS];
 
-/* Draws the secrets from a number instead. For tests, while no table is in
- * use: results must be the same whatever they are. */
+/* Draws the secrets from a number instead. Only tests call it, while no table
+ * is in use: results must not depend on the secrets. */
 void hash_seed(uint64_t seed);
 
 static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
@@ -38,7 +38,7 @@ static inline uint64_t hash_u64(uint64_t x) {
     return hash_fold(hash_fold(x ^ s[0], s[1]) ^ s[2], s[3]);
 }
 
-/* Of two numbers; the order counts. */
+/* Returns the hash of two numbers; their order counts. */
 static inline uint64_t hash_pair(uint64_t a, uint64_t b) {
     return hash_u64(hash_fold(a ^ hash_secret[2], b ^ hash_secret[3]) + a);
 }
@@ -55,7 +55,7 @@ static inline uint64_t hash_read4(const uint8_t *p) {
     return w;
 }
 
-/* Up to 16 bytes as two numbers; none that differ become the same two. */
+/* Makes two numbers of up to 16 bytes; other bytes make two other numbers. */
 static inline void hash_short(const uint8_t *p, size_t n, uint64_t *a,
                               uint64_t *b) {
     if (n >= 8) {

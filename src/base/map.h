@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Hash map from 64-bit keys to 32-bit values: open addressing, linear probing,
- * no deletion. Zeroed is empty. Which keys share a slot nobody can foresee
- * (hash.h), so that keys may come from files as they are. */
+ * no deletion. A zeroed map is empty. Nobody can foresee which keys share a
+ * slot (hash.h), so that keys may come from files as they are. */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 
@@ -16,14 +16,14 @@ struct map {
     size_t n, cap;          /* cap is 0 or a power of two */
 };
 
-/* The value of key, or MAP_NONE. */
+/* Returns the value of key, or MAP_NONE. */
 uint32_t map_get(const struct map *m, uint64_t key);
 
-/* Where the value of key stands, MAP_NONE in it when new; valid until the next
- * call. NULL: out of memory. */
+/* Returns the place of key's value, with MAP_NONE in it when the key is new,
+ * valid until the next call; NULL if out of memory. */
 uint32_t *map_at(struct map *m, uint64_t key);
 
-/* Stores; an old value is replaced. False: out of memory. */
+/* Stores a value; an old one is replaced. Returns false if out of memory. */
 bool map_set(struct map *m, uint64_t key, uint32_t value);
 
 /* Sets at, a variable of the caller (uint32_t *), to the value of the key for
@@ -41,7 +41,7 @@ bool map_set(struct map *m, uint64_t key, uint32_t value);
             (at) = map_at((map), key_ = map_next_key(key_));                   \
     } while (0)
 
-/* The key under which the next thing of an equal hash stands. */
+/* Returns the key under which the next thing of an equal hash stands. */
 uint64_t map_next_key(uint64_t key);
 
 void map_free(struct map *m);

@@ -32,7 +32,7 @@ const struct opt *opts_find_letter(const struct opts *o, char letter) {
     return NULL;
 }
 
-/* A whole number, sign allowed, nothing behind it. */
+/* Reads a whole number; a sign is allowed, nothing may stand behind it. */
 static bool parse_int(const char *s, int64_t *out) {
     if (*s == '\0' || isspace((unsigned char)*s)) return false;
     char *end;
@@ -52,7 +52,7 @@ static bool parse_float(const char *s, double *out) {
     return true;
 }
 
-/* What a unit stands for: M and MiB are 2^20, MB is 10^6; 0: unknown. */
+/* Returns what a unit stands for: M and MiB are 2^20, MB is 10^6; else 0. */
 static double byte_unit(const char *s) {
     static const char letters[] = "KMGTP";
     if (*s == '\0' || strcmp(s, "B") == 0) return 1;
@@ -77,8 +77,8 @@ static bool parse_bytes(const char *s, int64_t *out) {
     return true;
 }
 
-/* Microseconds as decimal text to ps, by integers: 12.000001 is exact. Digits
- * past the picosecond are dropped. */
+/* Reads microseconds as decimal text into ps, by integers: 12.000001 is exact.
+ * Digits past the picosecond are dropped. */
 static bool parse_us(const char *s, int64_t *out) {
     bool neg = *s == '-';
     if (*s == '-' || *s == '+') s++;
@@ -105,7 +105,7 @@ static bool parse_us(const char *s, int64_t *out) {
     return true;
 }
 
-/* One side of a range; empty text is the open end. */
+/* Reads one side of a range; empty text is the open end. */
 static bool parse_bound(const char *s, size_t n, int64_t open, int64_t *out) {
     char buf[24];
     if (n == 0) {
@@ -147,7 +147,7 @@ static bool flag_value(const char *s, bool *out) {
     return *out || strcmp(s, "0") == 0 || strcmp(s, "false") == 0;
 }
 
-/* What a value of this type looks like, for the error. */
+/* Returns what a value of this type looks like, for the error. */
 static const char *wanted(const struct opt *p) {
     switch (p->type) {
     case OPT_FLAG: return "no value, or 0 or 1";
@@ -211,7 +211,7 @@ int opts_set(struct opts *o, const char *name, const char *value,
     return 0;
 }
 
-/* The given text of a row, or NULL. */
+/* Returns the given text of a row, or NULL. */
 static const char *given_text(const struct opts *o, const struct opt *p) {
     for (size_t i = 0; i < o->n; i++)
         if (o->given[i].opt == p) return o->given[i].text;
@@ -224,7 +224,7 @@ bool opts_given(const struct opts *o, const char *name) {
     return given_text(o, p) != NULL;
 }
 
-/* The text that counts: given, or the default, or NULL. */
+/* Returns the text that counts: given, or the default, or NULL. */
 static const char *value_of(const struct opts *o, const char *name,
                             enum opt_type type) {
     const struct opt *p = opts_find(o, name);

@@ -31,8 +31,8 @@ struct opt {
 
 enum { OPTS_MAX = 48 };
 
-/* Option values over up to three tables. Texts are borrowed: they must live
- * as long as the struct. Zeroed, then opts_init. */
+/* Option values over up to three tables. Texts are borrowed: they must live as
+ * long as the struct. It is zeroed, then set up by opts_init. */
 struct opts {
     const struct opt *tables[3];
     struct {
@@ -46,16 +46,16 @@ struct opts {
 void opts_init(struct opts *o, const struct opt *a, const struct opt *b,
                const struct opt *c);
 
-/* The row of that name (without dashes), or NULL. */
+/* Return the row of that name (without dashes) or letter; NULL if none. */
 const struct opt *opts_find(const struct opts *o, const char *name);
 const struct opt *opts_find_letter(const struct opts *o, char letter);
 
-/* Checks and stores; a later value replaces an earlier one. OPS_EUSAGE says
- * what is wrong with the value and what is allowed. */
+/* Checks and stores a value; a later one replaces an earlier one. The sentence
+ * of OPS_EUSAGE says what is wrong with the value and what is allowed. */
 int opts_set(struct opts *o, const char *name, const char *value,
              struct ops_err *e);
 
-/* Was it given (as opposed to having its default)? */
+/* Was the option given, or does it have its default? */
 bool opts_given(const struct opts *o, const char *name);
 
 /* Typed reads. Asking for a name that no table has is a bug (assert). */
@@ -67,7 +67,7 @@ const char *opts_text(const struct opts *o, const char *name); /* or NULL; of
 int64_t opts_bytes(const struct opts *o, const char *name);    /* 0: none */
 int64_t opts_ps(const struct opts *o, const char *name); /* OPT_US in ps */
 
-/* False when not given; open ends are INT64_MIN and INT64_MAX. */
+/* Returns false if it was not given; open ends are INT64_MIN and INT64_MAX. */
 bool opts_range(const struct opts *o, const char *name, int64_t *lo,
                 int64_t *hi);
 

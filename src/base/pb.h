@@ -32,7 +32,8 @@ static inline struct pb pb_reader(struct bytes b) {
     return (struct pb){b.p, b.p + b.n, false};
 }
 
-/* Reads a varint of at most 10 bytes; NULL: cut or endless. */
+/* Reads a varint of at most 10 bytes. Returns the place behind it; NULL if it
+ * is cut or endless. */
 static inline const uint8_t *pb_varint(const uint8_t *p, const uint8_t *end,
                                        uint64_t *out) {
     if (p < end && *p < 0x80) {
@@ -51,13 +52,14 @@ static inline const uint8_t *pb_varint(const uint8_t *p, const uint8_t *end,
     return NULL;
 }
 
-/* The next field. False at the end, or at damage (then r->bad, and r->p still
- * points at the field; for a length that runs past the end f->bytes is what
- * there is of it and f->num is set, so that a cut file can be used). */
+/* Reads the next field. Returns false at the end, or at damage: r->bad is set
+ * and r->p still points at the field. For a length that runs past the end
+ * f->num is set and f->bytes is what there is, so that a cut file can be
+ * used. */
 bool pb_next(struct pb *r, struct pb_field *f);
 
-/* The same for the last message of a file that was cut: a length that runs past
- * the end counts as up to the end. Other damage ends the message as above. */
+/* Does the same for the last message of a cut file: a length that runs past the
+ * end counts as up to the end. Other damage ends the message as above. */
 bool pb_next_cut(struct pb *r, struct pb_field *f);
 
 static inline double pb_double(uint64_t fixed) {

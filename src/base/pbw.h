@@ -23,25 +23,25 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 enum { PBW_VARINT = 0, PBW_FIXED64 = 1, PBW_BYTES = 2, PBW_FIXED32 = 5 };
 
-/* Room that a varint, and a field of a number (tag and value), ask for. */
+/* The room that a varint, and a field of a number (tag and value), need. */
 enum { PBW_VARINT_ROOM = 10, PBW_FIELD_ROOM = 20 };
 
-/* Bytes that v takes as a varint: 1 to 10. */
+/* Returns the bytes that v takes as a varint: 1 to 10. */
 static inline size_t pbw_varint_size(uint64_t v) {
     unsigned top = 63 - (unsigned)__builtin_clzll(v | 1);
     return (top * 9 + 73) / 64; /* top / 7 + 1, without dividing */
 }
 
-/* The groups of seven bits of v (below 2^56), one in each byte. */
+/* Returns the groups of seven bits of v (below 2^56), one in each byte. */
 static inline uint64_t pbw_spread(uint64_t v) {
     v = (v & 0x000000000fffffff) | (v & 0x00fffffff0000000) << 4;
     v = (v & 0x00003fff00003fff) | (v & 0x0fffc0000fffc000) << 2;
     return (v & 0x007f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
 }
 
-/* Room: 10 bytes. One branch for small values, none among lengths 2 to 8:
- * lengths of times vary from event to event, and a branch on them would be
- * mispredicted. */
+/* Room: 10 bytes. There is one branch for small values and none among lengths 2
+ * to 8: lengths of times vary from event to event, and a branch on them would
+ * be mispredicted. */
 static inline uint8_t *pbw_varint(uint8_t *p, uint64_t v) {
     if (v < 0x80) {
         *p = (uint8_t)v;
@@ -59,26 +59,26 @@ static inline uint8_t *pbw_varint(uint8_t *p, uint64_t v) {
     return p + 1;
 }
 
-/* v in exactly width bytes (1 to 10), padded with continuation bits: a place
- * that can be patched later. v must fit, v < 2^(7 width); room: width, and not
- * a byte beside it changes. */
+/* Writes v in exactly width bytes (1 to 10), padded with continuation bits: a
+ * place that can be patched later. v must fit, v < 2^(7 width); room: width,
+ * and not a byte beside it changes. */
 static inline uint8_t *pbw_padded(uint8_t *p, uint64_t v, size_t width) {
     for (size_t i = 0; i + 1 < width; i++, v >>= 7) p[i] = (uint8_t)(v | 0x80);
     p[width - 1] = (uint8_t)(v & 0x7f);
     return p + width;
 }
 
-/* The key of a field. Room: 10 (it takes 1 to 5). */
+/* Writes the key of a field. Room: 10 (it takes 1 to 5). */
 static inline uint8_t *pbw_tag(uint8_t *p, uint32_t field, unsigned wire) {
     return pbw_varint(p, (uint64_t)field << 3 | wire);
 }
 
-/* uint32, uint64, bool and enum fields. Room: 20. */
+/* Writes a uint32, uint64, bool or enum field. Room: 20. */
 static inline uint8_t *pbw_uint(uint8_t *p, uint32_t field, uint64_t v) {
     return pbw_varint(pbw_tag(p, field, PBW_VARINT), v);
 }
 
-/* int32 and int64 fields: a negative one takes 10 bytes. Room: 20. */
+/* Writes an int32 or int64 field: a negative one takes 10 bytes. Room: 20. */
 static inline uint8_t *pbw_int(uint8_t *p, uint32_t field, int64_t v) {
     return pbw_uint(p, field, (uint64_t)v);
 }
@@ -111,21 +111,22 @@ static inline uint8_t *pbw_float(uint8_t *p, uint32_t field, float v) {
     return pbw_fixed32(p, field, bits);
 }
 
-/* The head of a nested message, string or packed list of len bytes, which the
- * caller writes next. Room: 20. */
+/* Writes the head of a nested message, string or packed list of len bytes,
+ * which the caller writes next. Room: 20. */
 static inline uint8_t *pbw_len(uint8_t *p, uint32_t field, uint64_t len) {
     return pbw_varint(pbw_tag(p, field, PBW_BYTES), len);
 }
 
-/* The same with a length that is not known yet, in width bytes: *at is where
- * to put it with pbw_padded(*at, len, width). Room: 10 + width. */
+/* Writes the same with a length that is not known yet, in width bytes: *at
+ * becomes its place, for pbw_padded(*at, len, width). Room: 10 + width. */
 static inline uint8_t *pbw_len_later(uint8_t *p, uint32_t field, size_t width,
                                      uint8_t **at) {
     *at = pbw_tag(p, field, PBW_BYTES);
     return pbw_padded(*at, 0, width);
 }
 
-/* A string or bytes field. data may be NULL when len is 0. Room: 20 + len. */
+/* Writes a string or bytes field; data may be NULL if len is 0. Room: 20 +
+ * len. */
 static inline uint8_t *pbw_bytes(uint8_t *p, uint32_t field, const void *data,
                                  size_t len) {
     p = pbw_len(p, field, len);
@@ -133,8 +134,8 @@ static inline uint8_t *pbw_bytes(uint8_t *p, uint32_t field, const void *data,
     return p + len;
 }
 
-/* How long the field comes out: tag and number; tag, length and bytes. For
- * lengths of nested messages, which stand before them. */
+/* Return how long a field comes out: tag and number; tag, length and bytes. The
+ * lengths of nested messages, which stand before them, need this. */
 static inline size_t pbw_uint_size(uint32_t field, uint64_t v) {
     return pbw_varint_size((uint64_t)field << 3) + pbw_varint_size(v);
 }

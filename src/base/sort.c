@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Natural merge sort: find the runs, merge neighbours until one is left. The
- * same code for keys and for plain numbers. */
+ * Natural merge sort: it finds the sorted runs and merges neighbours until one
+ * is left. The same code serves keys and plain numbers. */
 #include "base/sort.h"
 
 #include "base/vec.h"

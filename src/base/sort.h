@@ -14,17 +14,17 @@ struct sort_key {
     uint32_t row;    /* carried along */
 };
 
-/* Sorts by (hi, lo), equal keys in their old order. False: out of memory (the
- * order is then unchanged). */
+/* Sorts by (hi, lo), equal keys in their old order. Returns false if out of
+ * memory: the order is then unchanged. */
 bool sort_keys(struct sort_key *v, size_t n);
 
-/* The same for plain numbers. */
+/* Sorts plain numbers in the same way. */
 bool sort_numbers(uint64_t *v, size_t n);
 
-/* Rising order of int64_t, for qsort. */
+/* Compares two int64_t for qsort, the smaller first. */
 int sort_by_value(const void *a, const void *b);
 
-/* Signed order as unsigned order. */
+/* Returns a number whose unsigned order is the signed order of v. */
 static inline uint64_t sort_signed(int64_t v) {
     return (uint64_t)v ^ (UINT64_C(1) << 63);
 }

@@ -21,24 +21,24 @@ static inline int64_t sat_sub(int64_t a, int64_t b) {
     return b < 0 ? INT64_MAX : INT64_MIN;
 }
 
-/* Sums of sums, such as what shares are shares of, and means over many: wide
- * enough that none stops early. */
+/* Holds sums of sums, such as the whole that shares are taken of, and means
+ * over many: it is wide enough that none stops early. */
 __extension__ typedef __int128 wide;
 
-/* The largest value at most, the smallest at least. */
+/* Returns v, cut to what an int64_t holds. */
 static inline int64_t wide_narrow(wide v) {
     return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
 }
 
-/* The mean of n finite numbers, of which x is the last and mean that of the
- * others: finite, though a sum of them may not be. */
+/* Returns the mean of n finite numbers, of which x is the last and mean that of
+ * the others. The result is finite, though a sum of them may not be. */
 static inline double mean_step(double mean, double x, double n) {
     double by = x - mean;
     return isfinite(by) ? mean + by / n : mean - mean / n + x / n;
 }
 
-/* Products and sums of counts of which -1 is one that is not known: -1 if
- * either is negative or the result does not fit. */
+/* Return the product and the sum of two counts, of which -1 is one that is not
+ * known; -1 if either is negative or the result does not fit. */
 static inline int64_t known_mul(int64_t a, int64_t b) {
     int64_t v;
     if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &v)) return -1;
@@ -51,7 +51,7 @@ static inline int64_t known_add(int64_t a, int64_t b) {
     return v;
 }
 
-/* *to += v, *to -= v */
+/* Do *to += v and *to -= v. */
 static inline void sat_inc(int64_t *to, int64_t v) { *to = sat_add(*to, v); }
 static inline void sat_dec(int64_t *to, int64_t v) { *to = sat_sub(*to, v); }
 

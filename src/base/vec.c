@@ -8,9 +8,9 @@
 
 enum { HUGE_BYTES = 2 << 20, PAGE = 4096 };
 
-/* The advice covers whole pages, the one with malloc's header too: a mapping of
- * which a part is advised becomes two, and realloc() cannot move two without
- * copying all of it. */
+/* The advice covers whole pages, also the one with malloc's header: a mapping
+ * of which only a part is advised becomes two mappings, and realloc() cannot
+ * move two without copying all of it. */
 void vec_advise(void *p, size_t bytes) {
     if (bytes < 2 * (size_t)HUGE_BYTES) return;
     uintptr_t from = (uintptr_t)p & ~(uintptr_t)(PAGE - 1);

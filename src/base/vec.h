@@ -12,21 +12,21 @@
 /* Asks for huge pages behind a large block; never fails. */
 void vec_advise(void *p, size_t bytes);
 
-/* A block for n elements, not cleared, on huge pages when large. NULL: out of
- * memory. Freed with free(). */
+/* Returns a block for n elements, not cleared, on huge pages when large; NULL
+ * if out of memory. The caller frees it with free(). */
 void *vec_alloc(size_t n, size_t size);
 
-/* The same, cleared: pages that nobody touches cost nothing. */
+/* Returns the same, cleared: pages that nobody touches cost nothing. */
 void *vec_zeroed(size_t n, size_t size);
 
-/* The capacity that follows cap when at least need are wanted. */
+/* Returns the capacity that follows cap when at least need are wanted. */
 static inline size_t vec_next_cap(size_t cap, size_t need) {
     size_t c = cap < 16 ? 16 : cap + cap / 2;
     return c < need ? need : c;
 }
 
-/* Makes *pp hold cap elements of size bytes. False, and *pp untouched, when
- * memory runs out. */
+/* Makes *pp hold cap elements of size bytes. Returns false, and leaves *pp as
+ * it is, if out of memory. */
 static inline bool vec_resize(void *pp, size_t cap, size_t size) {
     void **slot = pp;
     if (size != 0 && cap > SIZE_MAX / size) return false;
@@ -37,8 +37,8 @@ static inline bool vec_resize(void *pp, size_t cap, size_t size) {
     return true;
 }
 
-/* Room for one more in array (ptr, n, cap)? Grows it; false: out of memory.
- * Use: if (!VEC_ROOM(v->rows, v->n, v->cap)) return fail_oom(e); */
+/* Makes room for one more in array (ptr, n, cap); false if out of memory. Use:
+ * if (!VEC_ROOM(v->rows, v->n, v->cap)) return fail_oom(e); */
 #define VEC_ROOM(ptr, n, cap)                                                  \
     ((n) < (cap) || vec_grow_(&(ptr), &(cap), (n) + 1, sizeof *(ptr)))
 

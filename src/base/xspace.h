@@ -78,7 +78,7 @@ enum xspace_map_field { XSPACE_MAP_KEY = 1, XSPACE_MAP_VALUE = 2 };
 
 /* --- writing ------------------------------------------------------------- */
 
-/* Room for a stat of a number, and for the head of any. */
+/* The room for a stat of a number, and for the head of any stat. */
 enum { XSPACE_STAT_ROOM = 64, XSPACE_META_ROOM = 128 };
 
 /* Writes the head of a stat whose value, its tag included, has n bytes and is

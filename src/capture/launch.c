@@ -35,7 +35,7 @@ enum {
 
 /* --- starting it --------------------------------------------------------- */
 
-/* What the program is to find as we found it. */
+/* Masks and dispositions that the program is to find as we found them. */
 struct spawn_signals {
     sigset_t mask;
     struct sigaction child; /* SIGCHLD's */
@@ -50,8 +50,9 @@ static int spawn_program(char *const *argv, char *const *envp,
     if (pipe2(pipes, O_CLOEXEC) != 0) return errno;
     *pid = fork();
     if (*pid == 0) {
-        /* In the child; never returns. Only calls that are safe there: we have
-         * one thread, but a library may have started others. */
+        /* This is the child; it never returns. It makes only calls that are
+         * safe there: we have one thread, but a library may have started
+         * others. */
         sigaction(SIGCHLD, &old->child, NULL);
         sigprocmask(SIG_SETMASK, &old->mask, NULL);
         execvpe(argv[0], argv, envp);
@@ -73,7 +74,7 @@ static int spawn_program(char *const *argv, char *const *envp,
     return why;
 }
 
-/* Is "NAME=..." of the name that the other has? */
+/* Do both "NAME=..." have the same name? */
 static int same_name(const char *a, const char *b) {
     const char *eq = strchr(b, '=');
     return eq != NULL && strncmp(a, b, (size_t)(eq - b) + 1) == 0;
@@ -112,8 +113,8 @@ struct watch {
     int64_t recovered; /* when that was */
 };
 
-/* All that died and is ours to bury: the program, and orphans that came back to
- * us. Their last figures first, which go with them. */
+/* Reaps all that died and are our children: the program, and orphans that came
+ * back to us. Their last figures are taken first, since they go with them. */
 static void reap(struct watch *w) {
     for (;;) {
         siginfo_t info = {0};
@@ -133,7 +134,7 @@ static void reap(struct watch *w) {
     }
 }
 
-/* Waits for a signal or until then, whatever comes first. */
+/* Waits for a signal or until then, whichever comes first. */
 static void wait_until(struct watch *w, int64_t then) {
     int64_t left = then - mono_now();
     struct timespec ts = {0, 0};
@@ -150,15 +151,15 @@ static void wait_until(struct watch *w, int64_t then) {
     }
 }
 
-/* Descendants of which we know that they live. */
+/* Returns how many descendants are known to live. */
 static size_t count_alive(const struct tree *tree) {
     size_t n = 0;
     for (size_t i = 0; i < tree->nprocs; i++) n += tree->procs[i].alive;
     return n;
 }
 
-/* Processes that ended without closing their recordings: it is done for them,
- * so that their memory is free while the others go on. */
+/* Closes recordings of processes that ended without doing so, so that their
+ * memory is free while the others go on. */
 static void recover_dead(struct watch *w, const char *dir, bool alone) {
     int64_t now = mono_now();
     size_t dead = w->tree->nprocs - count_alive(w->tree);
@@ -168,8 +169,8 @@ static void recover_dead(struct watch *w, const char *dir, bool alone) {
     w->recovered = mono_now();
 }
 
-/* The program is over; what still records may finish. A child that is just
- * being born may begin to: where others did. */
+/* Lets processes that still record finish after the program is over. A child
+ * that is just being born may begin to, if others did. */
 static void linger(struct watch *w, const char *dir, int64_t ms) {
     int64_t began = mono_now(), until = began + ms * 1000000;
     int64_t grace = began + (ms < GRACE_MS ? ms : GRACE_MS) * 1000000;
@@ -188,7 +189,7 @@ static void linger(struct watch *w, const char *dir, int64_t ms) {
     }
 }
 
-/* NAME=value, or NULL and *oom. */
+/* Returns "NAME=value", or NULL and *oom. */
 static char *setting(const char *name, const char *value, bool *oom) {
     char *s;
     if (asprintf(&s, "%s=%s", name, value) >= 0) return s;
@@ -196,9 +197,9 @@ static char *setting(const char *name, const char *value, bool *oom) {
     return NULL;
 }
 
-/* The environment of the program: how the recorder in it is set up. */
-static int start(struct watch *w, const struct run_spec *l,
-                 const struct rundir *dir, struct ops_err *e) {
+/* Starts the program; its environment says how the recorder in it is set up. */
+static int launch_start(struct watch *w, const struct run_spec *l,
+                        const struct rundir *dir, struct ops_err *e) {
     char *more[8] = {0}, id[20];
     size_t n = 0;
     if (getrandom(&w->tree->launch, sizeof w->tree->launch, 0) < 0)
@@ -236,8 +237,8 @@ int launch_run(const struct run_spec *l, const struct rundir *dir,
                struct tree *tree, struct launch_end *out, struct ops_err *e) {
     *out = (struct launch_end){0};
     struct watch w = {.tree = tree, .end = out};
-    /* Blocks what the loop waits for. What we were told to ignore (nohup) stays
-     * so: it is not for the program either. */
+    /* The signals that the loop waits for are blocked. Those that we were told
+     * to ignore (nohup) stay so: they are not for the program either. */
     struct sigaction is, dfl = {.sa_handler = SIG_DFL};
     sigemptyset(&w.signals);
     sigaddset(&w.signals, SIGCHLD);
@@ -245,12 +246,12 @@ int launch_run(const struct run_spec *l, const struct rundir *dir,
         if (sigaction(forwarded[i], NULL, &is) == 0 && is.sa_handler != SIG_IGN)
             sigaddset(&w.signals, forwarded[i]);
     sigprocmask(SIG_BLOCK, &w.signals, &w.old.mask);
-    /* ignored, children would vanish without a status */
+    /* if it were ignored, children would vanish without a status */
     sigaction(SIGCHLD, &dfl, &w.old.child);
-    /* refused on old kernels: orphans are then lost from sight, no more */
+    /* old kernels refuse it: orphans are then lost from sight, no more */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     tree_prepare(tree, getpid());
-    int rc = start(&w, l, dir, e);
+    int rc = launch_start(&w, l, dir, e);
     if (rc == 0 && out->errnum == 0) {
         tree_begin(tree, w.child, out->t0);
         while (!w.ended) {

@@ -35,11 +35,13 @@ struct launch_end {
 };
 
 /* Is that a text by which the recorder can tell which steps to record? NULL is
- * one: all. OPS_EUSAGE names what is wrong with it. */
+ * one and stands for all. The sentence of OPS_EUSAGE names what is wrong with
+ * it. */
 int launch_check_steps(const char *steps, struct ops_err *e);
 
-/* Runs it; out and tree (zeroed) are set, the caller frees tree. An error only
- * when memory runs out: a program that cannot be run is out->errnum. */
+/* Runs the program; out and tree (zeroed) are set, the caller frees tree. It
+ * fails only when memory runs out: a program that cannot be run is
+ * out->errnum. */
 int launch_run(const struct run_spec *l, const struct rundir *dir,
                struct tree *tree, struct launch_end *out, struct ops_err *e);
 

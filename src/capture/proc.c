@@ -120,7 +120,7 @@ struct written {
     bool more; /* fn has not said false yet */
 };
 
-/* The files of one table of descriptors. fdinfo has a line
+/* Lists the files of one table of descriptors. fdinfo has a line
  * "flags:<tab>0100001", octal, as open() took them. */
 static void written_in(struct written *w, const char *table) {
     char path[128], text[1024];
@@ -143,8 +143,8 @@ static void written_in(struct written *w, const char *table) {
     if (d != NULL) closedir(d);
 }
 
-/* The thread of a recorder has a table of its own; threads of that name are
- * recorders'. */
+/* Lists the files of a recorder's thread, which has a table of its own; threads
+ * of that name are recorders'. */
 static void written_by_thread(void *ctx, int32_t tid) {
     struct written *w = ctx;
     char table[64], name[40], comm[32];

@@ -18,15 +18,16 @@ bool proc_stat_read(int32_t pid, int32_t tid, struct proc_stat *out);
 bool proc_sched_read(int32_t pid, int32_t tid, int64_t *run_ns,
                      int64_t *wait_ns, int64_t *turns);
 
-/* Bytes that went to and came from block devices. Returns false if the process
- * is gone or the kernel does not allow it. */
+/* Reads the bytes that went to and came from block devices. Returns false if
+ * the process is gone or the kernel does not allow it. */
 bool proc_io_read(int32_t pid, int64_t *read_bytes, int64_t *write_bytes);
 
-/* Returns the largest resident size so far, in bytes; UNKNOWN. */
+/* Returns the largest resident size so far, in bytes, or UNKNOWN. */
 int64_t proc_peak_rss(int32_t pid);
 
 /* Returns the CPU time of the process, dead threads included, to the
- * nanosecond; also of one that is dead and not reaped. UNKNOWN: gone. */
+ * nanosecond; also of one that is dead and not reaped. UNKNOWN if it is
+ * gone. */
 int64_t proc_cpu_ns(int32_t pid);
 
 /* Copies the words of the command line, blanks between them, into out
@@ -51,8 +52,8 @@ void proc_each_written(int32_t pid, bool (*fn)(void *ctx, const char *path),
  * for pid 0, else that process's task folder. Returns false if it is gone. */
 bool proc_list(int32_t pid, void (*each)(void *ctx, int32_t id), void *ctx);
 
-/* Returns the pid that was given out last: while it is the same there was no
- * new process. 0 where the kernel does not tell. */
+/* Returns the pid that was given out last: while it stays the same there was no
+ * new process. 0 if the kernel does not tell. */
 int32_t proc_last_pid(void);
 
 #endif

@@ -49,31 +49,32 @@ struct profile {
 
 /* --- a plane of an XSpace ------------------------------------------------ */
 
-static void put(struct sink *s, const uint8_t *from, const uint8_t *end) {
+static void put_raw(struct sink *s, const uint8_t *from, const uint8_t *end) {
     sink_write(s, from, (size_t)(end - from));
 }
 
-/* A field of bytes. */
+/* Writes a field of bytes. */
 static void put_bytes(struct sink *s, uint32_t field, const void *b, size_t n) {
     uint8_t head[PBW_FIELD_ROOM];
-    put(s, head, pbw_len(head, field, n));
+    put_raw(s, head, pbw_len(head, field, n));
     sink_write(s, b, n);
 }
 
 static void put_uint(struct sink *s, uint32_t field, uint64_t v) {
     uint8_t b[PBW_FIELD_ROOM];
-    put(s, b, pbw_uint(b, field, v));
+    put_raw(s, b, pbw_uint(b, field, v));
 }
 
-/* Returns the number of a name in a table; 0 is no number of the format's.
- * Without memory out tells it. */
+/* Returns the number of a name in a table; the format never uses 0. When memory
+ * runs out, the sink says so. */
 static uint64_t number_of(struct strs *s, const char *text, struct sink *out) {
     str_id id = strs_intern(s, bytes_of(text));
     if (id == STR_NONE) out->broken = ENOMEM;
     return id;
 }
 
-/* What a process calls itself need not be UTF-8: interning mends it. */
+/* Returns a name as UTF-8, which a process's own name need not be: interning
+ * mends it. */
 static struct bytes valid(struct profile *p, const char *text) {
     return strs_bytes(&p->texts, strs_intern(&p->texts, bytes_of(text)));
 }
@@ -83,14 +84,14 @@ static void put_text(struct profile *p, struct sink *s, uint32_t field,
     struct bytes b = valid(p, text);
     uint8_t head[XSPACE_STAT_ROOM];
     uint64_t id = number_of(&p->stats, key, s);
-    put(s, head, xspace_stat_text(head, field, id, b.n));
+    put_raw(s, head, xspace_stat_text(head, field, id, b.n));
     sink_write(s, b.p, b.n);
 }
 
 static void put_int(struct profile *p, struct sink *s, uint32_t field,
                     const char *key, int64_t v) {
     uint8_t b[XSPACE_STAT_ROOM];
-    put(s, b, xspace_stat_int(b, field, number_of(&p->stats, key, s), v));
+    put_raw(s, b, xspace_stat_int(b, field, number_of(&p->stats, key, s), v));
 }
 
 static void fact_int(struct profile *p, const char *key, int64_t v) {
@@ -101,7 +102,7 @@ static void fact_text(struct profile *p, const char *key, const char *text) {
     put_text(p, &p->facts, XPLANE_STATS, key, text);
 }
 
-/* Stats of the event that comes next. */
+/* Add stats to the event that comes next. */
 static void stat_int(struct profile *p, const char *key, int64_t v) {
     put_int(p, &p->event, XEVENT_STATS, key, v);
 }
@@ -114,9 +115,9 @@ static void end_event(struct profile *p, const char *name, int64_t offset_ps,
     at = pbw_uint(at, XEVENT_METADATA_ID, id);
     at = pbw_int(at, XEVENT_OFFSET_PS, offset_ps);
     if (dur_ps > 0) at = pbw_int(at, XEVENT_DURATION_PS, dur_ps);
-    put(&p->line, head,
-        pbw_len(head, XLINE_EVENTS, (size_t)(at - b) + p->event.n));
-    put(&p->line, b, at);
+    put_raw(&p->line, head,
+            pbw_len(head, XLINE_EVENTS, (size_t)(at - b) + p->event.n));
+    put_raw(&p->line, b, at);
     sink_write(&p->line, p->event.buf, p->event.n);
     if (p->event.broken) p->line.broken = p->event.broken;
     p->event.n = 0;
@@ -139,13 +140,13 @@ static void end_line(struct profile *p, int64_t id, const char *name,
     sink_free(&s);
 }
 
-/* The names of a table; 0 is nobody's number. */
+/* Writes the names of a table; no name has the number 0. */
 static void put_names(struct sink *s, uint32_t field,
                       const struct strs *names) {
     for (size_t i = 1; i < names->n; i++) {
         uint8_t head[XSPACE_META_ROOM];
         struct bytes name = strs_bytes(names, (str_id)i);
-        put(s, head, xspace_meta_head(head, field, i, name.n, 0));
+        put_raw(s, head, xspace_meta_head(head, field, i, name.n, 0));
         sink_write(s, name.p, name.n);
     }
 }
@@ -169,13 +170,13 @@ static int put_plane(struct profile *p, struct sink *to, struct ops_err *e) {
 
 /* --- what was seen ------------------------------------------------------- */
 
-/* A stat that is left out where it is not known. */
+/* Adds a stat, unless it is not known. */
 static void stat_known(struct profile *p, const char *key, int64_t v) {
     if (v >= 0) stat_int(p, key, v);
 }
 
-/* Times in the file count from the program's start: Unix times in picoseconds,
- * in which XProf works, do not fit into 64 bits. */
+/* Returns a time as it stands in the file, from the program's start: Unix times
+ * in picoseconds, in which XProf works, do not fit into 64 bits. */
 static int64_t since_start(const struct profile *p, int64_t mono) {
     return mono > p->end->t0 ? mono - p->end->t0 : 0;
 }
@@ -185,7 +186,7 @@ static int64_t usage_us(const struct timeval *t) {
 }
 
 static void put_process(struct profile *p, const struct seen_proc *q) {
-    /* times on CPUs of the threads that were seen; UNKNOWN: none told */
+    /* how often the seen threads ran, and how long they waited to run */
     int64_t turns = UNKNOWN, wait_ns = UNKNOWN;
     for (size_t i = 0; i < q->nthreads; i++) {
         if (q->threads[i].turns < 0) continue;
@@ -201,8 +202,8 @@ static void put_process(struct profile *p, const struct seen_proc *q) {
     stat_known(p, FACT_SYS_NS, q->sys_ticks * p->ns_per_tick);
     stat_known(p, FACT_CPU_WAIT_NS, wait_ns);
     stat_known(p, FACT_SWITCHES, turns);
-    /* The peak, where the kernel tells it for this process alone: it is not to
-     * be had of one that had children. */
+    /* This is the peak, where the kernel tells it for this process alone: of a
+     * process that had children it does not. */
     int64_t peak = q->peak_rss;
     if (q->reaped && q->child_ticks == 0 && q->child_faults == 0 &&
         q->usage.ru_maxrss * INT64_C(1024) > peak)
@@ -221,7 +222,7 @@ static void put_process(struct profile *p, const struct seen_proc *q) {
         if (WIFSIGNALED(q->status))
             stat_int(p, FACT_SIGNAL, WTERMSIG(q->status));
         else stat_int(p, FACT_EXIT_STATUS, WEXITSTATUS(q->status));
-        /* its own and its children's; exact, to the microsecond */
+        /* these are its own and its children's; exact, to the microsecond */
         stat_int(p, "tree_user_ns", usage_us(&q->usage.ru_utime) * 1000);
         stat_int(p, "tree_sys_ns", usage_us(&q->usage.ru_stime) * 1000);
         stat_int(p, "tree_switches", q->usage.ru_nvcsw + q->usage.ru_nivcsw);
@@ -247,7 +248,7 @@ static void put_thread(struct profile *p, const struct seen_proc *q,
     end_event(p, t->name, (t->t0 - line) * PS, (t->t1 - t->t0) * PS);
 }
 
-/* "train/4711". */
+/* Writes a line, "train/4711". */
 static void put_line(struct profile *p, const char *name, int32_t id,
                      int64_t t0) {
     char text[PROC_NAME + 16];
@@ -268,14 +269,14 @@ static void put_lines(struct profile *p, const struct seen_proc *q) {
     }
 }
 
-/* One sample of a counter. */
+/* Writes one sample of a counter. */
 static void put_sample(struct profile *p, const char *name, const char *of,
                        int64_t at, double value) {
     char text[64 + PROC_NAME];
     snprintf(text, sizeof text, "%s%s", name, of);
     uint8_t b[XSPACE_STAT_ROOM];
     uint64_t id = number_of(&p->stats, FACT_COUNTER_VALUE, &p->event);
-    put(&p->event, b, xspace_stat_num(b, XEVENT_STATS, id, value));
+    put_raw(&p->event, b, xspace_stat_num(b, XEVENT_STATS, id, value));
     end_event(p, text, since_start(p, at) * PS, 0);
 }
 
@@ -306,7 +307,7 @@ static int by_cpu(const void *a, const void *b) {
     return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* Of the whole, and of the processes with the most CPU time. */
+/* Writes counters of the whole, and of the processes with the most CPU time. */
 static bool put_all_counters(struct profile *p) {
     const struct tree *t = p->tree;
     const struct seen_proc **v = malloc((t->nprocs + 1) * sizeof *v);
@@ -326,7 +327,7 @@ static bool put_all_counters(struct profile *p) {
     return true;
 }
 
-/* The command line, its words apart. */
+/* Returns the command line, its words apart. */
 static char *words(char *const *argv) {
     size_t n = 1;
     for (size_t i = 0; argv[i] != NULL; i++) n += strlen(argv[i]) + 1;
@@ -355,9 +356,9 @@ static void put_facts(struct profile *p, const struct run_spec *l,
     fact_int(p, FACT_START_UNIX_NS, p->end->unix_ns);
     fact_int(p, FACT_RUN_NS, p->end->t1 - p->end->t0);
     fact_int(p, FACT_CPUS, sysconf(_SC_NPROCESSORS_ONLN));
-    /* CPU time of everybody, from what the kernel keeps: those that we reaped
-     * with all that they waited for, and what the others had used when seen
-     * last. Microseconds. */
+    /* This is the CPU time of all, from what the kernel keeps: the processes
+     * that we reaped with all that they waited for, and what the others had
+     * used when seen last. Microseconds. */
     int64_t unseen = 0;
     for (size_t i = 0; i < t->nprocs; i++) {
         const struct seen_proc *q = &t->procs[i];
@@ -397,8 +398,9 @@ static int encode(struct profile *p, const struct run_spec *l, const char *host,
     int64_t last = p->tree->last > p->end->t1 ? p->tree->last : p->end->t1;
     uint64_t start = (uint64_t)p->end->unix_ns;
     uint8_t b[256];
-    put(to, b,
-        xspace_environment(b, start, start + (uint64_t)since_start(p, last)));
+    put_raw(to, b,
+            xspace_environment(b, start,
+                               start + (uint64_t)since_start(p, last)));
     return rc;
 }
 
@@ -428,7 +430,7 @@ static int name_file(const char *tmp, const char *dir, const char *host,
     return fail(e, OPS_ELIMIT, "%s: too many profiles of %s", dir, host);
 }
 
-/* Bytes to disk, under a hidden name until they are whole. */
+/* Writes bytes to disk, under a hidden name until they are whole. */
 static int write_file(struct sink *s, const char *dir, const char *host,
                       char **path, struct ops_err *e) {
     char *tmp;

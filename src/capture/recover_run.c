@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The run's folder after the program. A pointer file or a ring may be damaged
- * or somebody else's: every byte is checked before it is believed. */
+ * or belong to others: every byte is checked before it is believed. */
 #include "capture/recover_run.h"
 
 #include "capture/tree.h"
@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Our own file, "<host>_record.xplane.pb" or "<host>_record_2.xplane.pb". */
+/* Is it our own file, "<host>_record.xplane.pb" or
+ * "<host>_record_2.xplane.pb"? */
 static bool is_ours(const char *name) {
     const char *p = strstr(name, "_record");
     if (p == NULL) return false;
@@ -31,7 +32,8 @@ static const char *next_file(DIR *d, const char *dir, char *path) {
     return NULL;
 }
 
-/* Is it one of the tree's? Some live too short to be seen there. */
+/* Is it of one of the tree's processes? Some live too short to be seen
+ * there. */
 static bool is_of(const struct tree *tree, const struct recover_look *at) {
     return (tree->launch != 0 && at->launch == tree->launch) ||
            (at->pid > 0 &&

@@ -11,7 +11,7 @@
 
 struct tree;
 
-/* Processes of the tree that are alive and record into this folder. */
+/* Returns how many processes of the tree live and record into this folder. */
 size_t recover_run_live(const char *dir, const struct tree *tree);
 
 /* Did any process begin to record into this folder? */
@@ -27,13 +27,13 @@ struct run_recovered {
     uint64_t drops;  /* that the dead processes had counted */
 };
 
-/* Finishes what dead processes left in the folder, and adds it to out. Rings of
- * living ones are left alone, and, unless the folder is `alone` for this tree,
- * those of others. While the program runs this gives back the memory of
- * processes that have ended. */
+/* Finishes the recordings that dead processes left in the folder, and adds them
+ * to out. Rings of living processes are left alone, and, unless the folder is
+ * `alone` for this tree, those of others. While the program runs this gives
+ * back the memory of processes that have ended. */
 void recover_run_dead(const char *dir, const struct tree *tree, bool alone,
                       struct run_recovered *out);
-/* The same for the last time, and counts what there is. */
+/* Does the same for the last time, and counts what there is. */
 void recover_run_all(const char *dir, const struct tree *tree, bool alone,
                      struct run_recovered *out);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making the run's folder. mkdir() decides who is first: no look before it. */
+ * Making the run's folder. mkdir() decides which process is first: there is no
+ * look before it. */
 #include "capture/rundir.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static int make_path(const char *path, int *made, struct ops_err *e) {
     return rc;
 }
 
-/* The folder of a run that is new: the first name that nobody has. */
+/* Makes the folder of a new run, under the first name that is free. */
 static int make_new(struct rundir *d, const char *above, struct ops_err *e) {
     char when[32];
     time_t now = time(NULL);

@@ -13,11 +13,11 @@ struct rundir {
     int made;     /* how many of the folders of path are new: the last ones */
 };
 
-/* Makes the folders that are not there. name NULL: a run of its own, named by
- * the local time as TensorFlow does, "_2" behind it where there is one by that
- * name: two at the same moment get two folders. A name that was given may
- * exist already: the hosts of a job write into one run. On success the caller
- * frees. */
+/* Makes the folders that are not there. With name NULL it makes a run of its
+ * own, named by the local time as TensorFlow does, with "_2" behind it where
+ * there is one by that name: two at the same moment get two folders. A name
+ * that was given may exist already: the hosts of a job write into one run. On
+ * success the caller frees. */
 int rundir_make(const char *logdir, const char *name, struct rundir *out,
                 struct ops_err *e);
 void rundir_free(struct rundir *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who belongs to the tree, and when to look. A process belongs to it whose
- * parent does, or is us: orphans come back to us (launch.c), so that one look
- * at the parents finds everybody, however they came to be. Below it: the
+ * Which processes belong to the tree, and when to look. A process belongs to it
+ * if its parent does, or is us: orphans come back to us (launch.c), so that one
+ * look at the parents finds all, however they came to be. Further below: the
  * figures of processes and threads at one moment, and the rows of them that are
  * kept. */
 #include "capture/tree.h"
@@ -37,7 +37,7 @@ static int64_t tree_start_time(int64_t ticks, int64_t after, int64_t now) {
     return t > now ? now : t;
 }
 
-/* Makes it known that pid is one of them; NULL: over the limit. */
+/* Adds pid to the tree. Returns NULL over the limit. */
 static struct seen_proc *tree_add(struct tree *tree, int32_t pid,
                                   const struct proc_stat *st, int64_t now) {
     if (tree->nprocs >= TREE_PROCS_MAX ||
@@ -130,7 +130,7 @@ static struct seen_thread *add_thread(struct thread_look *l, int32_t tid) {
     return t;
 }
 
-/* Its name, faults, user and system time. */
+/* Reads name, faults, user and system time. */
 static void read_stat(struct thread_look *l, struct seen_thread *t) {
     struct proc_stat st;
     if (!proc_stat_read(l->p->pid, t->tid, &st)) return;
@@ -145,8 +145,8 @@ static void read_stat(struct thread_look *l, struct seen_thread *t) {
     t->major_faults = st.major_faults;
 }
 
-/* Most threads sleep: one that did not run since the last look has changed
- * nothing but, perhaps, its name. */
+/* Looks at a thread. Most threads sleep: one that did not run since the last
+ * look has changed nothing but, perhaps, its name. */
 static void look_at_thread(void *ctx, int32_t tid) {
     struct thread_look *l = ctx;
     struct seen_thread *t = find_thread(l, tid);
@@ -168,7 +168,8 @@ static void look_at_thread(void *ctx, int32_t tid) {
     t->t1 = l->now;
 }
 
-/* An exec changes name and command line; a name may change at any time. */
+/* Reads name and command line: an exec changes both, and a name may change at
+ * any time. */
 static void read_command(struct seen_proc *p, const struct proc_stat *st) {
     char text[TREE_COMMAND_MAX];
     bool renamed = strcmp(p->name, st->name) != 0;
@@ -182,7 +183,7 @@ static void read_command(struct seen_proc *p, const struct proc_stat *st) {
     p->command = copy;
 }
 
-/* One row of its history. */
+/* Keeps one row of the process's history. */
 static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
     /* clang-format off */
     struct tree_sample s = {
@@ -195,8 +196,8 @@ static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
     keep(&p->samples, &s);
 }
 
-/* A process that did not run since the last look has changed nothing: its CPU
- * clock, one cheap call, tells it. Dying takes time, too. */
+/* Has the process not run since the last look? Then it has changed nothing: its
+ * CPU clock, one cheap call, tells it. Dying takes time, too. */
 static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
                          int64_t now) {
     int32_t threads = 0;
@@ -215,11 +216,11 @@ static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
     return true;
 }
 
-/* All of its figures now; false: it is gone, or was dead already. */
+/* Reads all its figures. Returns false if it is gone, or was dead already. */
 static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
                     int64_t now) {
     struct proc_stat st;
-    /* no thread: it is just being reaped, and its figures read as 0 */
+    /* without a thread it is just being reaped, and its figures read as 0 */
     if (!proc_stat_read(p->pid, 0, &st) || st.threads == 0 ||
         st.start_ticks != p->start_ticks) {
         p->alive = false;
@@ -279,8 +280,8 @@ static bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
     return more;
 }
 
-/* Adds what is known. */
-static void add(int64_t *sum, int64_t v) {
+/* Adds v if it is known. */
+static void add_known(int64_t *sum, int64_t v) {
     if (v > 0) *sum += v;
 }
 
@@ -288,12 +289,12 @@ void tree_sample_total(struct tree *tree, int64_t now) {
     struct tree_sample s = {.at = now};
     for (size_t i = 0; i < tree->nprocs; i++) {
         const struct seen_proc *p = &tree->procs[i];
-        add(&s.cpu_ns, p->cpu_ns);
-        add(&s.faults, p->minor_faults + p->major_faults);
-        add(&s.read_bytes, p->read_bytes);
-        add(&s.write_bytes, p->write_bytes);
+        add_known(&s.cpu_ns, p->cpu_ns);
+        add_known(&s.faults, p->minor_faults + p->major_faults);
+        add_known(&s.read_bytes, p->read_bytes);
+        add_known(&s.write_bytes, p->write_bytes);
         if (!p->alive) continue;
-        add(&s.rss, p->rss);
+        add_known(&s.rss, p->rss);
         s.procs++;
         for (size_t k = 0; k < p->nthreads; k++)
             s.threads += p->threads[k].alive;
@@ -318,8 +319,8 @@ static void list_pid(void *ctx, int32_t pid) {
     if (VEC_ROOM(l->v, l->n, l->cap)) l->v[l->n++] = pid;
 }
 
-/* All pids of the machine, sorted; returns those of the time before, which are
- * the caller's. */
+/* Lists all pids of the machine, sorted. Returns the list before, which is the
+ * caller's. */
 static struct listing list_all(struct tree *tree) {
     struct listing l = {0}, old = {tree->listed, tree->nlisted, 0};
     proc_list(0, list_pid, &l);
@@ -348,7 +349,7 @@ void tree_begin(struct tree *tree, int32_t child, int64_t t0) {
     }
 }
 
-/* Is it one of ours? A pid that was used again is another process. */
+/* Does it belong to the tree? A pid that was used again is another process. */
 static bool belongs(struct tree *tree, const struct proc_stat *st) {
     if (st->ppid == tree->self) return true;
     const struct seen_proc *parent = tree_find(tree, st->ppid);
@@ -356,8 +357,8 @@ static bool belongs(struct tree *tree, const struct proc_stat *st) {
 }
 
 /* Takes in those of the fresh pids that belong to the tree. A child can stand
- * before its parent in the list (pids wrap around): it is asked again until
- * nothing is found any more. */
+ * before its parent in the list (pids wrap around), so the list is gone through
+ * until nothing is found any more. */
 static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
     int64_t cpu = cpu_now(), all = (int64_t)n + 1;
     int64_t before = (int64_t)tree->nprocs;
@@ -374,12 +375,13 @@ static void take_in(struct tree *tree, int32_t *fresh, size_t n, int64_t now) {
         }
         n = left;
     }
-    /* strangers that are new are not ours to pay for */
+    /* new processes of others do not count */
     int64_t ours = (int64_t)tree->nprocs - before;
     tree->young_ns += (cpu_now() - cpu) * ours / all;
 }
 
-/* How long to wait where looks are cheap: short programs get a close look. */
+/* Returns how long to wait where looks are cheap: short programs get a close
+ * look. */
 static int64_t pace(int64_t age) {
     if (age < 100 * (int64_t)NS_PER_MS) return 2 * NS_PER_MS;
     if (age < 1000 * (int64_t)NS_PER_MS) return 10 * NS_PER_MS;
@@ -392,8 +394,8 @@ int64_t tree_look(struct tree *tree, int64_t now) {
     tree->look++;
     int32_t last = proc_last_pid();
     if ((last == 0 || last != tree->last_pid) && now >= tree->next_scan) {
-        /* Looks through all processes of the machine for those that were not
-         * there at the last scan. */
+        /* All processes of the machine are looked through for those that were
+         * not there at the last scan. */
         struct listing old = list_all(tree);
         size_t n = 0, k = 0;
         int32_t *fresh = malloc((tree->nlisted + 1) * sizeof *fresh);

@@ -96,29 +96,31 @@ struct tree {
     uint64_t untold_now;     /* threads, at this look */
 };
 
-/* Before the program starts: what is there already is not its, not even our
- * own children (a shell that became us may have had some). tree is zeroed. */
+/* Is called before the program starts: processes that are there already are not
+ * its own, not even our own children (a shell that became us may have had
+ * some). tree is zeroed. */
 void tree_prepare(struct tree *tree, int32_t self);
 /* Watches the descendants of self; child is the first of them, started at
  * t0. */
 void tree_begin(struct tree *tree, int32_t child, int64_t t0);
 void tree_free(struct tree *tree);
 
-/* One look at everything. Returns when the next should come: the looks take
- * at most 0.75 % of a CPU, 5 ms to begin with, and what the first looks at a
- * new process or thread take: some 0.1 ms, less than making it took. */
+/* Looks once at everything. Returns when the next look should come: the looks
+ * take at most 0.75 % of a CPU, 5 ms to begin with, and what the first looks at
+ * a new process or thread take: some 0.1 ms, less than making it took. */
 int64_t tree_look(struct tree *tree, int64_t now);
 
-/* The process is dead and not reaped: takes its last figures. */
+/* Takes the last figures of a process that is dead and not reaped. */
 void tree_last_look(struct tree *tree, int32_t pid, int64_t now);
-/* We reaped it. */
+/* Notes that we reaped the process. */
 void tree_reaped(struct tree *tree, int32_t pid, int status,
                  const struct rusage *usage, int64_t now);
 
-/* The latest process with that pid, or NULL. Valid until the next look. */
+/* Returns the latest process with that pid, or NULL; good until the next
+ * look. */
 struct seen_proc *tree_find(struct tree *tree, int32_t pid);
 
-/* Keeps a sample of all of them together. */
+/* Keeps a sample of all processes together. */
 void tree_sample_total(struct tree *tree, int64_t now);
 
 /* Returns the time of CLOCK_MONOTONIC, ns. */

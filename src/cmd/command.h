@@ -26,12 +26,11 @@ struct command {
     bool program;           /* operands are a program and its arguments, which
                                are not ours to read: the first ends options */
     /* argv are the operands after options were taken out. Returns 0, an exit
-     * code above 0 (EXIT_FOUND), or an error; prints results to stdout,
-     * nothing else. */
+     * code above 0 (EXIT_FOUND), or an error; prints only results to stdout. */
     int (*run)(const struct opts *o, int argc, char **argv, struct ops_err *e);
 };
 
-/* All of them, in the order of the help page; ends with NULL. */
+/* All commands, in the order of the help page; NULL ends the list. */
 extern const struct command *const commands[];
 
 /* The options of the whole program: --format, --run, --color, ... */
@@ -46,21 +45,22 @@ struct verb {
     const struct analysis *analysis;
 };
 
-/* The i-th verb, analyses first; false past the end. */
+/* Gives the i-th verb, analyses first. Returns false past the end. */
 bool verb_at(size_t i, struct verb *out);
 bool verb_find(const char *name, struct verb *out);
 
-/* The option tables that a verb takes: program, common, its own. */
+/* Sets o up with the option tables that a verb takes: program, common, its
+ * own. */
 void verb_opts(const struct verb *v, struct opts *o);
 
-/* Runs a verb; returns as command.run does. */
+/* Runs a verb. Returns what command.run does. */
 int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
              struct ops_err *e);
 
 struct profiles;
 
 /* Loads every path of a command line; shows a progress bar on a terminal.
- * OPS_EUSAGE when no path was given. On success the caller frees with
+ * Returns OPS_EUSAGE if no path was given. On success the caller frees with
  * profiles_free. */
 int profiles_load(const struct opts *o, int argc, char **argv,
                   struct profiles *out, struct ops_err *e);

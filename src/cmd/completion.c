@@ -19,7 +19,8 @@ static void each_option(const struct verb *v,
         for (const struct opt *p = o.tables[i]; p && p->name; p++) each(out, p);
 }
 
-/* A help line inside single quotes, with what zsh reads as its own escaped. */
+/* Writes a help line inside single quotes; characters that mean something to
+ * zsh are escaped. */
 static void put_quoted(struct sink *out, const char *s, const char *escape) {
     for (; *s != '\0'; s++) {
         if (*s == '\'') sink_puts(out, "'\\''");
@@ -35,7 +36,7 @@ static void bash_word(struct sink *out, const struct opt *p) {
     if (p->letter) sink_printf(out, " -%c", p->letter);
 }
 
-/* Every choice of "a|b|c", with a blank between. */
+/* Writes every choice of "a|b|c", with a blank between. */
 static void put_choices(struct sink *out, const char *choices) {
     for (const char *p = choices; *p != '\0'; p++)
         sink_putc(out, *p == '|' ? ' ' : *p);
@@ -143,7 +144,7 @@ static void put_zsh(struct sink *out) {
                    "else compdef _opscope opscope\nfi\n");
 }
 
-/* Text inside double quotes. */
+/* Writes text inside double quotes. */
 static void fish_text(struct sink *out, const char *s) {
     for (; *s != '\0'; s++) {
         if (strchr("\"\\$", *s) != NULL) sink_putc(out, '\\');
@@ -151,7 +152,7 @@ static void fish_text(struct sink *out, const char *s) {
     }
 }
 
-/* One option for fish; `when` is its condition. */
+/* Writes one option for fish; `when` is its condition. */
 static void fish_option(struct sink *out, const struct opt *p,
                         const char *when) {
     sink_printf(out, "complete -c opscope %s -l %s", when, p->name);
@@ -196,7 +197,8 @@ static void put_fish(struct sink *out) {
     for (size_t i = 0; verb_at(i, &v); i++) fish_verb(out, &v);
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int completion_run(const struct opts *o, int argc, char **argv,
+                          struct ops_err *e) {
     static const struct {
         const char *shell;
         void (*put)(struct sink *);
@@ -220,5 +222,5 @@ const struct command command_completion = {
     .help = "a completion script for your shell",
     .more = "bash: source <(opscope completion bash). zsh: the same with zsh, "
             "after compinit. fish: opscope completion fish | source.",
-    .run = run,
+    .run = completion_run,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * `opscope convert IN OUT`: a profile in another format. OUT appears whole or
- * not at all: it is written into a file beside it that has no name yet, or
- * another one where the file system knows none without, and gets its name when
- * it is whole. */
+ * not at all: it is written into a file beside it that has no name yet (or
+ * another name, where the file system has no nameless files) and gets its name
+ * when it is whole. */
 #include "cmd/command.h"
 #include "export/export.h"
 #include "load/profiles.h"
@@ -48,14 +48,14 @@ static int draft_open(struct draft *d, const char *out, struct ops_err *e) {
     return rc;
 }
 
-/* Gives a file without a name one; 0 or -1, as link() does. */
+/* Gives a file without a name one. Returns 0 or -1, as link() does. */
 static int draft_link(const struct draft *d, const char *name) {
     char fd[64];
     snprintf(fd, sizeof fd, "/proc/self/fd/%d", d->fd);
     return linkat(AT_FDCWD, fd, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 }
 
-/* Any name beside out that nobody has, for rename(), which alone replaces. */
+/* Finds any free name beside out for rename(), which alone replaces. */
 static bool draft_name(struct draft *d) {
     for (int i = 0; i < 100 && !d->named; i++) {
         size_t n = strlen(d->tmp);
@@ -67,8 +67,8 @@ static bool draft_name(struct draft *d) {
     return d->named;
 }
 
-/* Makes it OUT. link() leaves a file alone that came in the meantime; where it
- * is not to be had (some network file systems), rename() must do. */
+/* Makes the draft OUT. link() leaves alone a file that came in the meantime;
+ * where it is not to be had (some network file systems), rename() must do. */
 static int draft_publish(struct draft *d, bool force, struct ops_err *e) {
     if (!force &&
         (d->named ? link(d->tmp, d->out) : draft_link(d, d->out)) == 0) {
@@ -88,8 +88,8 @@ static int write_file(const struct trace *t, struct export_form form,
     struct draft d;
     if (draft_open(&d, out, e) != 0) return fail_in(e, "%s", out);
     int rc = export_write(t, form, d.fd, e);
-    /* close() tells what a network could not write; but without a descriptor a
-     * file without a name is gone */
+    /* close() tells what a network could not write; but when its descriptor
+     * closes, a file without a name is gone */
     int again = rc == 0 ? dup(d.fd) : -1;
     if (again >= 0 && close(again) != 0)
         rc = fail(e, OPS_EIO, "cannot write: %s", strerror(errno));
@@ -113,7 +113,8 @@ static int check_out(const char *out, bool force, struct ops_err *e) {
     return fail(e, OPS_EUSAGE, "%s: exists already; --force replaces it", out);
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int convert_run(const struct opts *o, int argc, char **argv,
+                       struct ops_err *e) {
     if (argc != 2)
         return fail(e, OPS_EUSAGE, "convert takes two paths: IN OUT");
     const char *out = argv[1];
@@ -156,5 +157,5 @@ const struct command command_convert = {
             "1 KiB that very many events share is cut there once such texts "
             "have taken 64 MiB and 16 times the size of IN.",
     .opts = convert_opts,
-    .run = run,
+    .run = convert_run,
 };

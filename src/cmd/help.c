@@ -24,12 +24,12 @@ const struct exit_help exit_helps[] = {
 
 enum { NAME_WIDTH = 12, OPTION_WIDTH = 27, TEXT_WIDTH = 79 };
 
-/* A text from column `at` on, wrapped, ended by a newline. */
+/* Writes a text from column `at` on, wrapped, ended by a newline. */
 static void put_text(struct sink *out, const char *s, size_t at) {
     text_put_wrapped(out, s, at, at, TEXT_WIDTH);
 }
 
-/* "  name      text", the text wrapped in its column. */
+/* Writes "  name      text", the text wrapped in its column. */
 static void put_entry(struct sink *out, const char *name, const char *text,
                       size_t width) {
     size_t n = strlen(name);
@@ -134,7 +134,7 @@ bool help_columns(const struct analysis *a, struct result *r) {
     return ok;
 }
 
-/* The page of a command or an analysis. */
+/* Writes the page of a command or an analysis. */
 static void put_verb(struct sink *out, const struct verb *v) {
     bool any = v->filters || v->opts;
     bool before = v->command != NULL && v->command->program;
@@ -243,7 +243,8 @@ int help_topic(const char *topic, struct ops_err *e) {
     return finish(&out, e);
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int help_run(const struct opts *o, int argc, char **argv,
+                    struct ops_err *e) {
     if (opts_flag(o, "man")) {
         struct sink out;
         sink_screen(&out, STDOUT_FILENO);
@@ -264,5 +265,5 @@ const struct command command_help = {
     .args = "[TOPIC]",
     .help = "help on a command, an analysis or a topic",
     .opts = help_opts,
-    .run = run,
+    .run = help_run,
 };

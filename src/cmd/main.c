@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * opscope, the command: finds the verb, parses its options, runs it, and turns
- * an error into one line on stderr and an exit code. The only exit there is. */
+ * an error into one line on stderr and an exit code. Only this file exits. */
 #include "analyze/analyze.h"
 #include "base/io/file.h"
 #include "base/text/suggest.h"
@@ -16,7 +16,7 @@
  * "--opt value" and "--opt=value" are the same, short letters may be joined,
  * "--" ends options ------------------------------------------------------- */
 
-/* "--name=value" or "--name value" at argv[*i]; moves *i to the last word
+/* Takes "--name=value" or "--name value" at argv[*i]; moves *i to the last word
  * used. */
 static int long_option(struct opts *o, int argc, char **argv, int *i,
                        struct ops_err *e) {
@@ -29,14 +29,15 @@ static int long_option(struct opts *o, int argc, char **argv, int *i,
     name[n] = '\0';
     const struct opt *p = opts_find(o, name);
     const char *value = eq ? eq + 1 : NULL;
-    /* "--sort --top 3" forgot a value rather than named a column "--top". */
+    /* In "--sort --top 3" a value was forgotten: no column is called
+     * "--top". */
     if (p && !value && p->type != OPT_FLAG && *i + 1 < argc &&
         strncmp(argv[*i + 1], "--", 2) != 0)
         value = argv[++*i];
     return opts_set(o, name, value, e);
 }
 
-/* "-q", "-qv", "-o FILE" or "-oFILE" at argv[*i]. */
+/* Takes "-q", "-qv", "-o FILE" or "-oFILE" at argv[*i]. */
 static int short_options(struct opts *o, int argc, char **argv, int *i,
                          struct ops_err *e) {
     for (const char *s = argv[*i] + 1; *s != '\0'; s++) {
@@ -62,8 +63,8 @@ static int one_option(struct opts *o, int argc, char **argv, int *i,
                               : short_options(o, argc, argv, i, e);
 }
 
-/* Finds the first operand, which names the command: argc when there is none.
- * The options before it must be in o's tables (they are not stored). */
+/* Finds the first operand, which names the command: argc if there is none. The
+ * options before it must be in o's tables (they are not stored). */
 static int args_command(const struct opts *o, int argc, char **argv, int *at,
                         struct ops_err *e) {
     struct opts scratch = *o;
@@ -82,7 +83,7 @@ static int args_command(const struct opts *o, int argc, char **argv, int *at,
 
 /* Takes options out of argv[0..argc) and stores them in o; the operands stay,
  * in order, and *n tells how many. argv[skip] is left out altogether (-1:
- * none). Of a program's command line the first operand ends the options. NULL
+ * none). In a program's command line the first operand ends the options. NULL
  * stands behind the last operand, as exec wants it; argv[argc] is one, too. */
 static int args_parse(struct opts *o, int argc, char **argv, int skip,
                       bool program, int *n, struct ops_err *e) {
@@ -126,13 +127,13 @@ static int unknown_command(const char *word, struct ops_err *e) {
                 word);
 }
 
-static int run(int argc, char **argv, struct ops_err *e) {
+static int run_command(int argc, char **argv, struct ops_err *e) {
     struct opts o;
     int at, n;
     opts_init(&o, program_opts, analysis_common_opts, NULL);
     TRY(args_command(&o, argc, argv, &at, e));
     if (at == argc) {
-        /* No command word: --version, --help, or nothing at all. */
+        /* There is no command word: --version, --help, or nothing at all. */
         TRY(args_parse(&o, argc, argv, -1, false, &n, e));
         if (opts_flag(&o, "version")) return help_version(e);
         if (argc == 0) return help_short(e);
@@ -152,9 +153,10 @@ static int run(int argc, char **argv, struct ops_err *e) {
 
 static void on_signal(int sig) { (void)sig; }
 
-/* A reader that leaves (SIGPIPE) and a file that may not become so large
- * (SIGXFSZ, ulimit -f) are errors of write() (sink.h), nothing to die of. Not
- * by SIG_IGN, which a program that we start would inherit. */
+/* Turns two signals into errors of write() (sink.h): a reader that leaves
+ * (SIGPIPE) and a file that may not become so large (SIGXFSZ, ulimit -f) must
+ * not end the program. It is not SIG_IGN, which a program that we start would
+ * inherit. */
 static void survive(int sig) {
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct sigaction old;
@@ -169,7 +171,7 @@ int main(int argc, char **argv) {
     survive(SIGXFSZ);
     file_guard();
     struct ops_err e = {0};
-    int rc = argc > 0 ? run(argc - 1, argv + 1, &e) : 0;
+    int rc = argc > 0 ? run_command(argc - 1, argv + 1, &e) : 0;
     if (rc < 0 && e.text[0] == '\0') return EXIT_DONE;
     if (rc < 0) say("%s", e.text);
     if (rc >= 0) return rc;

@@ -9,9 +9,9 @@
 
 enum { TEXT_WIDTH = 70 };
 
-/* Text with what roff would take for itself made harmless, and long lines
- * broken at blanks. */
-static void put(struct sink *out, const char *s) {
+/* Writes text; what roff would take for itself is made harmless, and long lines
+ * are broken at blanks. */
+static void man_text(struct sink *out, const char *s) {
     size_t col = 0;
     if (*s == '.' || *s == '\'') sink_puts(out, "\\&");
     for (; *s != '\0'; s++, col++) {
@@ -26,23 +26,23 @@ static void put(struct sink *out, const char *s) {
     }
 }
 
-/* The arguments of a tag, if there are any. */
+/* Writes the arguments of a tag, if there are any. */
 static void put_args(struct sink *out, const char *args) {
     if (args == NULL) return;
     sink_puts(out, " \\fI");
-    put(out, args);
+    man_text(out, args);
     sink_puts(out, "\\fR");
 }
 
-/* One paragraph with a tag. */
+/* Writes one paragraph with a tag. */
 static void put_item(struct sink *out, const char *tag, const char *args,
                      const char *text) {
     sink_puts(out, ".TP\n\\fB");
-    put(out, tag);
+    man_text(out, tag);
     sink_puts(out, "\\fR");
     put_args(out, args);
     sink_putc(out, '\n');
-    put(out, text);
+    man_text(out, text);
     sink_putc(out, '\n');
 }
 
@@ -51,28 +51,28 @@ static void put_options(struct sink *out, const struct opt *table) {
         sink_puts(out, ".TP\n");
         if (p->letter) sink_printf(out, "\\fB\\-%c\\fR, ", p->letter);
         sink_puts(out, "\\fB\\-\\-");
-        put(out, p->name);
+        man_text(out, p->name);
         sink_puts(out, "\\fR");
         put_args(out, p->arg);
         sink_putc(out, '\n');
-        put(out, p->help);
+        man_text(out, p->help);
         if (p->dflt != NULL) {
             sink_puts(out, " (default: ");
-            put(out, p->dflt);
+            man_text(out, p->dflt);
             sink_putc(out, ')');
         }
         sink_puts(out, ".\n");
     }
 }
 
-/* An analysis: what a row is, its columns and its own options. */
+/* Writes an analysis: what a row is, its columns and its own options. */
 static void put_analysis(struct sink *out, const struct analysis *a) {
     sink_puts(out, ".SS ");
-    put(out, a->name);
+    man_text(out, a->name);
     sink_putc(out, '\n');
-    put(out, a->help);
+    man_text(out, a->help);
     sink_puts(out, ".\nA row is ");
-    put(out, a->row);
+    man_text(out, a->row);
     sink_puts(out, ".\n");
     struct result r;
     if (help_columns(a, &r)) {
@@ -92,10 +92,10 @@ void man_put(struct sink *out) {
     struct verb v;
     for (size_t i = 0; verb_at(i, &v); i++) {
         sink_puts(out, i ? ".br\n\\fBopscope " : "\\fBopscope ");
-        put(out, v.name);
+        man_text(out, v.name);
         bool before = v.command != NULL && v.command->program;
         sink_puts(out, before ? "\\fR [\\fIoptions\\fR] " : "\\fR ");
-        put(out, v.args);
+        man_text(out, v.args);
         sink_puts(out, before ? "\n" : " [\\fIoptions\\fR]\n");
     }
     sink_puts(out,

@@ -20,10 +20,10 @@
 
 #define DEFAULT_DIR "opscope-logs"
 
-/* As shells have them. */
+/* The exit codes that shells have. */
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127, EXIT_BY_SIGNAL = 128 };
 
-/* A line that -q leaves out. */
+/* Says a line that -q leaves out. */
 static void tell(const struct opts *o, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static void tell(const struct opts *o, const char *fmt, ...) {
@@ -35,7 +35,7 @@ static void tell(const struct opts *o, const char *fmt, ...) {
 }
 
 /* Is there a file of that name in a folder of PATH? Where a folder may not be
- * looked into, exec says that it is the program that may not be run. */
+ * looked into, exec says that the program may not be run. */
 static bool in_path(const char *program) {
     const char *p = getenv("PATH");
     while (p != NULL && *p != '\0') {
@@ -52,7 +52,7 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* The program could not be started: says why, and gives the shell's code. */
+/* Says why the program could not be started. Returns the shell's code. */
 static int not_started(const struct rundir *dir, const char *program, int why) {
     rundir_unmake(dir);
     bool plain = strchr(program, '/') == NULL;
@@ -76,7 +76,7 @@ static int exit_status(const struct opts *o, const char *program, int status) {
 
 static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
-/* The overview of the run, on stderr. */
+/* Writes the overview of the run to stderr. */
 static int overview(const struct opts *o, char *path, struct ops_err *e) {
     static const char *const handed[] = {"format", "color", "width", "threads",
                                          "verbose"};
@@ -102,7 +102,7 @@ static int overview(const struct opts *o, char *path, struct ops_err *e) {
     return rc;
 }
 
-/* After the program: nothing that goes wrong here changes its status. */
+/* Does what comes after the program: no failure here changes its status. */
 static void finish(const struct opts *o, const struct run_spec *l,
                    const struct tree *tree, const struct launch_end *end,
                    const struct rundir *dir) {
@@ -147,14 +147,15 @@ static void finish(const struct opts *o, const struct run_spec *l,
              got.failed, plural(got.failed), got.why);
 }
 
-/* Where to: -o, else what the environment says already. */
+/* Returns the log folder: -o, else what the environment says already. */
 static const char *log_folder(const struct opts *o) {
     const char *given = opts_text(o, "output"), *env = getenv("OPSCOPE_LOGDIR");
     if (given != NULL) return given;
     return env != NULL && *env != '\0' ? env : DEFAULT_DIR;
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int record_run(const struct opts *o, int argc, char **argv,
+                      struct ops_err *e) {
     if (argc == 0)
         return fail(e, OPS_EUSAGE,
                     "record takes a program: opscope record -- "
@@ -174,7 +175,7 @@ static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
     struct launch_end end;
     TRY(launch_check_steps(l.steps, e));
     /* A descriptor 0, 1 or 2 that is closed would be given to a file of ours,
-     * and what is printed would go into it. The program still finds it
+     * and what is printed would go into that file. The program still finds it
      * closed. */
     int fd;
     while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 &&
@@ -220,5 +221,5 @@ const struct command command_record = {
             "record prints goes to stderr.",
     .opts = record_opts,
     .program = true,
-    .run = run,
+    .run = record_run,
 };

@@ -20,7 +20,8 @@ static bool is_format(const struct opts *o, const char *name) {
     return strcmp(opts_text(o, "format"), name) == 0;
 }
 
-/* Options that are about traces would do nothing here: say so. */
+/* Reads the options. Those that are about traces would do nothing here, so they
+ * are refused. */
 static int view_of(const struct opts *o, struct scalar_view *v,
                    struct ops_err *e) {
     static const char *const foreign[] = {"host", "rank", "min-us",
@@ -43,7 +44,7 @@ static int view_of(const struct opts *o, struct scalar_view *v,
     return 0;
 }
 
-/* The table, or with --points all points. */
+/* Shows the table, or with --points all points. */
 static int show_table(const struct logdir *l, const struct scalar_view *v,
                       const struct opts *o, struct ops_err *e) {
     struct result r;
@@ -57,8 +58,8 @@ static int show_table(const struct logdir *l, const struct scalar_view *v,
     return rc;
 }
 
-/* One line per new point, for people: run (where there are several), tag, step,
- * value. */
+/* Writes one line per new point, for people: run (where there are several),
+ * tag, step, value. */
 static void put_lines(const struct result *r, bool runs, struct sink *out) {
     int run = result_find_col(r, "run"), tag = result_find_col(r, "tag"),
         step = result_find_col(r, "step"), value = result_find_col(r, "value"),
@@ -87,8 +88,8 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
     if (r.nrows > 0) {
         if (is_format(o, "json")) present_json(&r, &out);
         else if (is_format(o, "csv")) {
-            /* The CSV rows without the line of names, which was printed
-             * before. */
+            /* These are the CSV rows without the line of names, which was
+             * printed before. */
             struct sink all;
             sink_memory(&all);
             present_csv(&r, &all);
@@ -104,7 +105,7 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
     return rc;
 }
 
-/* The table (CSV: the points so far), then each new point as it comes. */
+/* Shows the table (CSV: the points so far), then each new point as it comes. */
 static int follow(struct logdir *l, const struct scalar_view *v,
                   const struct opts *o, struct ops_err *e) {
     struct until_signal turns;
@@ -123,7 +124,8 @@ static int follow(struct logdir *l, const struct scalar_view *v,
     return rc;
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int scalars_run(const struct opts *o, int argc, char **argv,
+                       struct ops_err *e) {
     struct scalar_view v;
     struct logdir l;
     if (argc != 1)
@@ -161,5 +163,5 @@ const struct command command_scalars = {
             "odd.",
     .opts = scalars_opts,
     .filters = true,
-    .run = run,
+    .run = scalars_run,
 };

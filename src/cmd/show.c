@@ -16,7 +16,7 @@ size_t show_default_top(const struct opts *o) {
     return strcmp(opts_text(o, "format"), "text") == 0 ? TEXT_ROWS : 0;
 }
 
-/* The width of what fd is. */
+/* Returns the width of the screen that fd is. */
 static int width_of(const struct opts *o, int fd) {
     if (opts_given(o, "width")) {
         int64_t w = opts_int(o, "width");
@@ -68,7 +68,7 @@ int show_result_on(int fd, const struct result *r, const struct opts *o,
 }
 
 /* A line is one write: lines of two processes do not mix. No memory is asked
- * for: there may be none, which is then what is said. */
+ * for, since the line may say that there is none. */
 void vsay(const char *fmt, va_list ap) {
     char line[8192] = "opscope: ";
     size_t n = strlen(line), room = sizeof line - n - 1; /* the line feed */

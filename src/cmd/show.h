@@ -13,18 +13,19 @@
 int show_result(const struct result *r, const struct opts *o,
                 struct ops_err *e);
 
-/* The same to another descriptor than stdout. */
+/* Does the same to another descriptor than stdout. */
 int show_result_on(int fd, const struct result *r, const struct opts *o,
                    struct ops_err *e);
 
-/* Rows shown when --top is not given: 20 in text, all (0) elsewhere. */
+/* Returns the rows shown when --top is not given: 20 in text, all (0)
+ * elsewhere. */
 size_t show_default_top(const struct opts *o);
 
-/* Columns of the screen: --width, the terminal, COLUMNS, or 120; 0: no limit.
- */
+/* Returns the columns of the screen: --width, the terminal, COLUMNS, or 120; 0
+ * for no limit. */
 int show_width(const struct opts *o);
 
-/* One line on stderr, "opscope: ...". It may quote anything: see
+/* Writes one line to stderr, "opscope: ...". It may quote anything: see
  * base/text/plain.h. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void vsay(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Signals are blocked and fetched, not handled: no state that a handler would
- * have to share, and never an interrupted write. */
+ * Signals are blocked and fetched, not handled: there is no state to share with
+ * a handler, and a write is never interrupted. */
 #include "cmd/until_signal.h"
 
 #include <errno.h>

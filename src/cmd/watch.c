@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `opscope watch`: a running program, look by look, until it or the user
- * ends. The table is drawn in place on a terminal: the cursor goes up over what
- * was drawn, and everything from there on is written anew. So no line may wrap,
- * and no more be drawn than the terminal has rows; what does not fit is
- * counted. In a pipe it is lines, or JSON or CSV. */
+ * `opscope watch`: a running program, look by look, until it or the user ends.
+ * The table is drawn in place on a terminal: the cursor goes up over what was
+ * drawn, and everything from there on is written anew. So no line may wrap, and
+ * no more may be drawn than the terminal has rows; what does not fit is
+ * counted. Into a pipe go lines, or JSON or CSV. */
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/io/sink.h"
@@ -65,7 +65,7 @@ static int64_t mtime_of(const struct stat *st) {
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* Newer counts; among a growing file and a finished one the growing does. */
+/* The newest file counts; a growing file counts more than a finished one. */
 struct newest {
     const char *path;
     bool part;
@@ -83,7 +83,8 @@ static void try_file(struct newest *best, const char *path) {
     *best = (struct newest){path, part, mtime};
 }
 
-/* The profile to look at; yours, NULL when there is none. */
+/* Returns the profile to look at, which the caller frees; NULL if there is
+ * none. */
 static char *find_profile(const char *logdir) {
     struct run_list runs;
     struct newest best = {0};
@@ -133,7 +134,7 @@ static const char *text_at(const struct result *r, size_t row, int col) {
     return c.null ? NULL : c.s;
 }
 
-/* 12.34 ms, or "-". */
+/* Writes "12.34 ms", or "-". */
 static void put_amount(const struct result *r, size_t row, char *buf,
                        size_t cap) {
     struct cell c = result_cell(r, row, AMOUNT);
@@ -145,9 +146,9 @@ static void put_amount(const struct result *r, size_t row, char *buf,
                  c.f, unit ? " " : "", unit ? unit : "");
 }
 
-/* name, value, course, run and step: fitted into width columns. */
-static void put_row(const struct result *r, size_t row, size_t width,
-                    struct sink *out) {
+/* Writes name, value, course, run and step, fitted into width columns. */
+static void watch_row(const struct result *r, size_t row, size_t width,
+                      struct sink *out) {
     char amount[64], where[300] = "";
     const char *run = text_at(r, row, RUN), *trend = text_at(r, row, TREND);
     struct cell step = result_cell(r, row, STEP);
@@ -172,7 +173,7 @@ static void put_row(const struct result *r, size_t row, size_t width,
     sink_free(&line);
 }
 
-/* The whole picture over the last one. */
+/* Draws the whole picture over the last one. */
 static void draw(struct watch_draw *d, const char *title,
                  const struct result *r, size_t width, struct sink *out) {
     struct winsize ws;
@@ -188,7 +189,7 @@ static void draw(struct watch_draw *d, const char *title,
     d->lines = 2;
     if (rows + d->lines + 1 > most)
         rows = most > d->lines + 1 ? most - d->lines - 1 : 0;
-    for (size_t i = 0; i < rows; i++) put_row(r, i, width, out);
+    for (size_t i = 0; i < rows; i++) watch_row(r, i, width, out);
     d->lines += rows;
     if (rows < r->nrows) {
         sink_printf(out, "and %zu more\n", r->nrows - rows);
@@ -201,7 +202,7 @@ static void draw(struct watch_draw *d, const char *title,
 }
 
 /* Shows one look, `title` above the table. Returns OPS_EIO with an empty
- * sentence when nobody reads any more. */
+ * sentence if nobody reads any more. */
 static int watch_draw(struct watch_draw *d, const char *title,
                       const struct result *r, const struct opts *o,
                       struct ops_err *e) {
@@ -212,10 +213,10 @@ static int watch_draw(struct watch_draw *d, const char *title,
     int width = show_width(o);
     if (d->in_place) draw(d, title, r, width > 0 ? (size_t)width : 200, &out);
     else {
-        /* In a pipe: a line with the time, when anything is new. */
+        /* Into a pipe goes a line with the time, when anything is new. */
         struct sink line;
         sink_memory(&line);
-        /* Everything in one line: name value, name value, ... */
+        /* Everything is in one line: name value, name value, ... */
         for (size_t i = 0; i < r->nrows; i++) {
             char amount[64];
             const char *run = text_at(r, i, RUN);
@@ -250,7 +251,7 @@ static int watch_draw(struct watch_draw *d, const char *title,
 
 /* --- look by look -------------------------------------------------------- */
 
-/* Sums over the processes; processor time as a share of the time since the last
+/* Adds up the processes; processor time is a share of the time since the last
  * look. */
 static struct watch_facts facts_of(struct watch *w) {
     struct watch_facts f = {.processes = w->target.nprocs,
@@ -273,7 +274,7 @@ static struct watch_facts facts_of(struct watch *w) {
     return f;
 }
 
-/* Reads what is new. A folder that is gone shows what was there. */
+/* Reads what is new. For a folder that is gone it shows what was there. */
 static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     struct ops_err gone;
     char title[512];
@@ -316,7 +317,8 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     return rc;
 }
 
-static int run(const struct opts *o, int argc, char **argv, struct ops_err *e) {
+static int watch_run(const struct opts *o, int argc, char **argv,
+                     struct ops_err *e) {
     struct watch w = {0};
     struct until_signal turns;
     if (argc != 1)
@@ -358,5 +360,5 @@ const struct command command_watch = {
             "writes into LOGDIR has ended. Columns of JSON and CSV: metric, "
             "run, step, value, unit, trend.",
     .opts = watch_opts,
-    .run = run,
+    .run = watch_run,
 };

@@ -18,7 +18,7 @@ static const char part_suffix[] = ".xplane.pb.part";
 static const char profile_folder[] = "/plugins/profile/";
 
 /* Looks at a process. Returns false if there is none, or if it has ended and
- * waits to be buried. */
+ * waits to be reaped. */
 static bool runs(int32_t pid, struct proc_stat *now) {
     return proc_stat_read(pid, 0, now) && now->state != 'Z' &&
            now->state != 'X';
@@ -46,7 +46,7 @@ static bool take_logdir(void *ctx, const char *path) {
     return w->logdir == NULL;
 }
 
-/* Where the process writes: as it was told to, else as it does. */
+/* Finds where the process writes: as it was told to, else as it does. */
 static void find_logdir(struct watch_target *w) {
     char *said = proc_environ(w->pid, "OPSCOPE_LOGDIR");
     char *cwd = said && said[0] != '/' ? proc_cwd(w->pid) : NULL;
@@ -89,7 +89,7 @@ static void try_process(void *ctx, int32_t pid) {
     if (x->writes && runs(pid, &w->procs[w->nprocs])) w->nprocs++;
 }
 
-/* The processes that write into the folder now. */
+/* Finds the processes that write into the folder now. */
 static void find_writers(struct watch_target *w) {
     struct writers x = {.w = w};
     if (realpath(w->logdir, x.root) == NULL) return;
@@ -106,7 +106,8 @@ void watch_target_look(struct watch_target *w) {
     }
     w->nprocs = kept;
     if (w->by_pid && w->nprocs > 0 && w->logdir == NULL) find_logdir(w);
-    /* whoever wrote may have handed over: look before saying it is over */
+    /* the writer may have handed over to another: look before saying it is
+     * over */
     if (!w->by_pid && w->nprocs == 0) find_writers(w);
     w->ended = w->seen && w->nprocs == 0;
     w->seen |= w->nprocs > 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who and what `opscope watch` looks at: from a folder to the processes that
- * write into it, from a process to the folder that it writes into. */
+ * What `opscope watch` looks at: from a folder to the processes that write into
+ * it, from a process to the folder that it writes into. */
 #ifndef CMD_WATCH_TARGET_H
 #define CMD_WATCH_TARGET_H
 
@@ -19,13 +19,14 @@ struct watch_target {
     bool ended; /* and now there is none */
 };
 
-/* A number is a process where no such file exists. OPS_EIO: there is neither;
- * OPS_EUSAGE: it is no folder. On success free with watch_target_free. */
+/* Finds what the word means: a number is a process where no such file exists.
+ * Returns OPS_EIO if there is neither, OPS_EUSAGE if it is no folder. On
+ * success the caller frees with watch_target_free. */
 int watch_target_open(struct watch_target *w, const char *arg,
                       struct ops_err *e);
 
-/* Looks again at the processes: who has ended, who is new, where a process
- * writes to. */
+/* Looks again at the processes: which have ended, which are new, where a
+ * process writes to. */
 void watch_target_look(struct watch_target *w);
 
 void watch_target_free(struct watch_target *w);

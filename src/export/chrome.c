@@ -36,7 +36,7 @@ struct writer {
     uint64_t long_left; /* bytes that long texts may still have */
 };
 
-/* Picoseconds as microseconds, as many decimals as it takes. */
+/* Writes picoseconds as microseconds, with as many decimals as it takes. */
 static void put_us(struct writer *w, int64_t ps) {
     char buf[NUMBER_MAX];
     number_us(ps, 6, buf);
@@ -46,12 +46,13 @@ static void put_us(struct writer *w, int64_t ps) {
     sink_write(w->out, buf, n);
 }
 
-/* Sources may share a text among any number of events; here each has its own.
- * A long one is written whole as long as all of them together stay in
- * proportion to what was read; then its beginning is, and an ellipsis. */
+/* Sources may share a text among any number of events; here each event has its
+ * own. A long text is written whole as long as all of them together stay in
+ * proportion to what was read; after that only its beginning is, and an
+ * ellipsis. */
 enum { SHORT_TEXT = 1024, ANY_LONG = 1 << 26, LONG_PER_BYTE = 16 };
 
-/* As much of a text as is to be written. */
+/* Returns as much of a text as is to be written. */
 static struct bytes fitting(struct writer *w, struct bytes b) {
     size_t n = SHORT_TEXT;
     if (b.n <= SHORT_TEXT) return b;
@@ -79,20 +80,21 @@ static void put_str(struct writer *w, str_id id) {
     put_text(w, strs_bytes(&w->t->strs, id));
 }
 
-/* A key with its punctuation, such as ",\"pid\":", and a whole number. */
+/* Writes a key with its punctuation, such as ",\"pid\":", and a whole
+ * number. */
 static void put_field(struct writer *w, const char *key, int64_t v) {
     sink_puts(w->out, key);
     sink_int(w->out, v);
 }
 
-static void begin(struct writer *w, const char *ph) {
+static void event_begin(struct writer *w, const char *ph) {
     sink_puts(w->out, w->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
     sink_puts(w->out, ph);
     sink_putc(w->out, '"');
     w->any = true;
 }
 
-/* The process and time of an event that belongs to no thread. */
+/* Writes the process and time of an event that belongs to no thread. */
 static void put_when(struct writer *w, int64_t pid, int64_t ts) {
     put_field(w, ",\"pid\":", pid);
     sink_puts(w->out, ",\"ts\":");
@@ -123,21 +125,21 @@ static bool put_arg(void *ctx, struct bytes key, const struct arg *v) {
     if (a->step && BYTES_IS(key, "step_num")) return true;
     bool correlation = BYTES_IS(key, "correlation_id");
     if (correlation && a->json) return true; /* such a number as ours */
-    /* JSON shares nothing: what it has stands in the file each time */
+    /* JSON shares nothing: each text stands in the file each time */
     if (!a->json) key = fitting(a->w, key);
     next_arg(a);
     json_put_key(a->w->out, &a->keys,
                  correlation ? bytes_of("correlation") : key, a->json);
     sink_putc(a->w->out, ':');
     if (v->type == ARG_TEXT && !a->json) put_text(a->w, v->text);
-    /* digits that a double does not hold stay */
+    /* a number with more digits than a double holds keeps them */
     else if (v->type == ARG_FLOAT && a->json && json_is_strict(v->text))
         sink_write(a->w->out, v->text.p, v->text.n);
     else args_put_json(a->w->out, v, a->json);
     return !a->w->out->broken;
 }
 
-/* The number of the step that the row marks, or -1. */
+/* Returns the number of the step that the row marks, or -1. */
 static int64_t step_of(const struct trace *t, row_id row) {
     uint32_t k = t->spans.step[row];
     if (k == ROW_NONE || t->steps[k].marker != row) return -1;
@@ -169,8 +171,8 @@ static void put_args(struct writer *w, row_id row, int64_t step) {
     if (a.any) sink_putc(w->out, '}');
 }
 
-/* The category. Spans whose source gave them none have PyTorch's word for their
- * kind, which other tools know. */
+/* Writes the category. Spans whose source gave them none have PyTorch's word
+ * for their kind, which other tools know. */
 static void put_cat(struct writer *w, row_id row) {
     /* clang-format off */
     static const char *const words[SPAN_KINDS] = {
@@ -192,7 +194,7 @@ static void put_cat(struct writer *w, row_id row) {
                  bytes_of(words[kind < SPAN_KINDS ? kind : SPAN_OTHER]));
 }
 
-/* What a kernel was launched as (model/launch.h), for readers of ours. */
+/* Writes how a kernel was launched (model/launch.h), for readers of ours. */
 static void put_launch(struct writer *w, row_id row) {
     struct launch l;
     if (!launch_of_cat(w->t, span_cat(w->t, row), &l)) return;
@@ -210,7 +212,7 @@ static void put_span(struct writer *w, row_id row) {
     bool async = s->flags[row] & SPAN_ASYNC;
     bool instant = s->flags[row] & SPAN_INSTANT;
     int64_t step = step_of(w->t, row);
-    begin(w, async ? (instant ? "n" : "b") : instant ? "i" : "X");
+    event_begin(w, async ? (instant ? "n" : "b") : instant ? "i" : "X");
     put_cat(w, row);
     sink_puts(w->out, ",\"name\":");
     put_str(w, s->name[row]);
@@ -237,7 +239,7 @@ static void put_span(struct writer *w, row_id row) {
     put_args(w, row, step);
     sink_putc(w->out, '}');
     if (!async || instant) return;
-    begin(w, "e"); /* the end of one that may overlap others */
+    event_begin(w, "e"); /* the end of one that may overlap others */
     put_cat(w, row);
     put_field(w, ",\"id\":", row);
     sink_puts(w->out, ",\"name\":");
@@ -246,11 +248,11 @@ static void put_span(struct writer *w, row_id row) {
     sink_putc(w->out, '}');
 }
 
-/* One end of an arrow, at the start of a span. */
+/* Writes one end of an arrow, at the start of a span. */
 static void put_arrow(struct writer *w, const char *ph, const char *cat,
                       size_t id, row_id row) {
     const struct spans *s = &w->t->spans;
-    begin(w, ph);
+    event_begin(w, ph);
     sink_puts(w->out, ",\"cat\":\"");
     sink_puts(w->out, cat);
     sink_puts(w->out, "\",\"name\":\"");
@@ -260,19 +262,20 @@ static void put_arrow(struct writer *w, const char *ph, const char *cat,
     sink_puts(w->out, *ph == 'f' ? ",\"bp\":\"e\"}" : "}");
 }
 
-/* The number of a device in the file: the ranks of a job each have a GPU 0. */
+/* Returns the number of a device in the file: the ranks of a job each have a
+ * GPU 0. */
 static int64_t device_number(const struct trace *t, uint32_t device) {
     return t->nprocesses > 1 ? device : t->devices[device].ordinal;
 }
 
-/* An allocation, a free, or (failed) an allocation that failed, as PyTorch
- * writes it, and what the source said more. All are a mem_oom here, which has
- * the members of the others. */
+/* Writes an allocation, a free, or (failed) an allocation that failed, as
+ * PyTorch writes it, and what more the source said. All are a mem_oom here,
+ * which has the members of the others. */
 static void put_memory_instant(struct writer *w, const struct mem_oom *m,
                                bool failed, uint64_t addr, str_id what) {
     const struct allocator *a = &w->t->allocators[m->allocator];
     bool thread = m->track != ROW_NONE;
-    begin(w, "i");
+    event_begin(w, "i");
     sink_puts(w->out, ",\"cat\":\"cpu_instant_event\",\"name\":\"");
     sink_puts(w->out, failed ? "[OutOfMemory]\"" : "[memory]\"");
     if (thread) put_track(w, m->track, m->ts);
@@ -287,7 +290,7 @@ static void put_memory_instant(struct writer *w, const struct mem_oom *m,
     put_field(w, ",\"Device Id\":",
               a->device == ROW_NONE ? -1 : device_number(w->t, a->device));
     put_field(w, ",\"Bytes\":", m->bytes);
-    /* signed: readers keep 63 bits of a number */
+    /* it is signed: readers keep 63 bits of a number */
     if (addr != 0) put_field(w, ",\"Addr\":", (int64_t)addr);
     if (m->allocated >= 0) put_field(w, ",\"Total Allocated\":", m->allocated);
     if (m->reserved >= 0) put_field(w, ",\"Total Reserved\":", m->reserved);
@@ -301,11 +304,11 @@ static void put_memory_instant(struct writer *w, const struct mem_oom *m,
     sink_puts(w->out, "}}");
 }
 
-/* The curve of memory in use, for viewers; readers have the instants. */
+/* Writes the curve of memory in use, for viewers; readers have the instants. */
 static void put_memory_curve(struct writer *w, const struct mem_oom *m) {
     const struct allocator *a = &w->t->allocators[m->allocator];
     if (m->allocated < 0 && m->reserved < 0) return;
-    begin(w, "C");
+    event_begin(w, "C");
     sink_puts(w->out, ",\"cat\":\"[memory]\",\"name\":");
     put_str(w, a->name);
     put_when(w, places_pid_of(&w->places, a->source, a->device), m->ts);
@@ -335,7 +338,7 @@ static void put_memory(struct writer *w) {
         put_memory_instant(w, &w->t->ooms[i], true, 0, 0);
 }
 
-/* A sample. The reader names a counter "name: series". */
+/* Writes a sample. The reader names a counter "name: series". */
 static void put_sample(struct writer *w, size_t i, int64_t pid) {
     const struct samples *s = &w->t->samples;
     const struct counter *c = &w->t->counters[s->counter[i]];
@@ -348,7 +351,7 @@ static void put_sample(struct writer *w, size_t i, int64_t pid) {
         break;
     }
     char num[NUMBER_MAX];
-    begin(w, "C");
+    event_begin(w, "C");
     sink_puts(w->out, ",\"name\":");
     put_text(w, name);
     put_when(w, pid, s->ts[i]);
@@ -359,8 +362,8 @@ static void put_sample(struct writer *w, size_t i, int64_t pid) {
     sink_puts(w->out, "}}");
 }
 
-/* Where a counter is drawn: the process that it counts in, where that has a
- * track; else one of its own, so that equal names stay apart. */
+/* Returns where a counter is drawn: the process that it counts in, if that has
+ * a track; else one of its own, so that equal names stay apart. */
 static int64_t counter_pid(const struct writer *w, uint32_t i) {
     const struct trace *t = w->t;
     const struct counter *c = &t->counters[i];
@@ -373,15 +376,16 @@ static int64_t counter_pid(const struct writer *w, uint32_t i) {
     return (int64_t)w->places.next_pid + i;
 }
 
-/* "host rank 0 ", as far as it is known. */
+/* Writes "host rank 0 ", as far as it is known. */
 static void put_owner(struct sink *out, const struct trace *t,
                       const struct source *s) {
     if (s->host != 0) sink_printf(out, "%s ", strs_text(&t->strs, s->host));
     if (s->rank >= 0) sink_printf(out, "rank %" PRId64 " ", s->rank);
 }
 
-/* "/device:GPU:0", and behind another colon the name that the program gave it.
- * Two ranks may give theirs the same: then it is told whose it is. */
+/* Writes "/device:GPU:0", and behind another colon the name that the program
+ * gave it. Two ranks may give theirs the same name: then the owner is written,
+ * too. */
 static void put_device_name(struct sink *out, const struct trace *t,
                             uint32_t device) {
     static const char *const kinds[] = {"GPU", "TPU", "CPU", "OTHER"};
@@ -394,8 +398,8 @@ static void put_device_name(struct sink *out, const struct trace *t,
     sink_puts(out, strs_text(&t->strs, d->label));
 }
 
-/* "host rank 0 /device:GPU:0"; the part behind the last blank is what readers
- * know devices by. */
+/* Writes "host rank 0 /device:GPU:0"; readers know devices by the part behind
+ * the last blank. */
 static void put_process(struct writer *w, const struct process *p) {
     const struct trace *t = w->t;
     struct sink name;
@@ -405,7 +409,7 @@ static void put_process(struct writer *w, const struct process *p) {
     else if (p->pid < 0) /* had a name for a number: the profiler's own */
         sink_puts(&name, "profiler");
     else sink_printf(&name, "process %" PRId64, p->pid);
-    begin(w, "M");
+    event_begin(w, "M");
     put_field(w, ",\"name\":\"process_name\",\"pid\":", p->pid);
     sink_puts(w->out, ",\"args\":{\"name\":");
     put_text(w, (struct bytes){(uint8_t *)name.buf, name.n});
@@ -416,14 +420,14 @@ static void put_process(struct writer *w, const struct process *p) {
 
 static void put_thread(struct writer *w, uint32_t track) {
     const struct track *tr = &w->t->tracks[track];
-    /* for kinds of track that a reader could not tell by itself */
+    /* a word for kinds of track that a reader could not tell by itself */
     const char *word = tr->kind == TRACK_STREAM    ? "stream"
                        : tr->kind == TRACK_DERIVED ? "derived"
                        : tr->kind == TRACK_OTHER   ? "other"
                                                    : NULL;
     if (tr->kind == TRACK_ASYNC || tr->kind == TRACK_PYTHON) return;
     if (!tr->named && word == NULL) return;
-    begin(w, "M");
+    event_begin(w, "M");
     put_field(w, ",\"name\":\"thread_name\",\"pid\":",
               places_pid(&w->places, track));
     put_field(w, ",\"tid\":", w->places.tracks[track].tid);
@@ -433,14 +437,14 @@ static void put_thread(struct writer *w, uint32_t track) {
     sink_puts(w->out, "}}");
 }
 
-/* A key of the file's frame. */
+/* Writes a key of the file's frame. */
 static void put_key(struct writer *w, const char *key) {
     sink_puts(w->out, ",\n");
     json_put(w->out, bytes_of(key));
     sink_puts(w->out, ": ");
 }
 
-/* What is known of a device, under PyTorch's keys and two more. */
+/* Writes what is known of a device, under PyTorch's keys and two more. */
 static void put_device(struct writer *w, uint32_t device) {
     const struct device *d = &w->t->devices[device];
     const struct {
@@ -465,8 +469,8 @@ static void put_device(struct writer *w, uint32_t device) {
     sink_putc(w->out, '}');
 }
 
-/* Keys that stand for something here: the source's own must not repeat them.
- */
+/* Does the key stand for something here? The source's own must not repeat
+ * it. */
 static bool is_reserved(struct bytes key) {
     static const char *const words[] = {
         "opscope",         "traceEvents",      "baseTimeNanoseconds",
@@ -479,7 +483,7 @@ static bool is_reserved(struct bytes key) {
     return false;
 }
 
-/* A key that the source gave, once: "key", then "key 2", "key 3". */
+/* Writes a key that the source gave, once: "key", then "key 2", "key 3". */
 static void put_meta_key(struct writer *w, struct map *seen, str_id key) {
     uint32_t *times = map_at(seen, key);
     const char *text = strs_text(&w->t->strs, key);
@@ -501,8 +505,8 @@ static void put_meta_key(struct writer *w, struct map *seen, str_id key) {
     sink_free(&name);
 }
 
-/* All that stands before the events. "opscope" comes first: it tells readers
- * whose file this is. */
+/* Writes all that stands before the events. "opscope" comes first: it tells
+ * readers whose file this is. */
 static void put_head(struct writer *w) {
     const struct trace *t = w->t;
     bool clock = false, memory = false, shapes = false, stacks = false;
@@ -528,7 +532,8 @@ static void put_head(struct writer *w) {
     if (memory) sink_puts(w->out, ",\n\"profile_memory\": 1");
     if (shapes) sink_puts(w->out, ",\n\"record_shapes\": 1");
     if (stacks) sink_puts(w->out, ",\n\"with_stack\": 1");
-    /* What the reader of this file would want to know of its only source. */
+    /* This is what the reader of this file would want to know of its only
+     * source. */
     if (t->nprocesses == 1) {
         const struct source *s = &t->sources[0];
         if (s->host != 0) {
@@ -551,7 +556,7 @@ static void put_head(struct writer *w) {
         put_device(w, (uint32_t)i);
     }
     if (n > 0) sink_putc(w->out, ']');
-    /* What else the only source said of itself. */
+    /* This is what else the only source said of itself. */
     struct map seen = {0};
     for (size_t i = 0; i < t->nmeta && t->nprocesses == 1; i++) {
         if (is_reserved(strs_bytes(&t->strs, t->meta[i].key))) continue;
@@ -578,7 +583,7 @@ static int chrome_write(const struct trace *t, struct sink *out,
     for (size_t i = 0; i < t->ntracks; i++) put_thread(&w, (uint32_t)i);
     for (size_t i = 0; i < t->spans.n && !out->broken; i++)
         put_span(&w, (row_id)i);
-    /* Launches as arrows that viewers draw, and the source's own. */
+    /* Launches become arrows that viewers draw, as do the source's own. */
     const struct links *l = &t->links;
     const struct flows *f = &t->flows;
     for (size_t i = 0; i < l->n && !out->broken; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A sealed trace becomes a file of another format. One exporter per format,
- * listed in exporters.def. Exporters never include each other; what writers
- * of JSON share is base/text/json_text.h. */
+ * A sealed trace becomes a file of another format. There is one exporter per
+ * format, listed in exporters.def. Exporters never include each other; what
+ * writers of JSON share is base/text/json_text.h. */
 #ifndef EXPORT_EXPORT_H
 #define EXPORT_EXPORT_H
 
@@ -17,7 +17,7 @@ struct exporter {
     int (*write)(const struct trace *t, struct sink *out, struct ops_err *e);
 };
 
-/* All of them; ends with NULL. */
+/* All exporters; NULL ends the list. */
 extern const struct exporter *const exporters[];
 
 /* How a file is to be written. */
@@ -26,14 +26,14 @@ struct export_form {
     bool gzip;
 };
 
-/* By the exporter's name (NULL: by the path's longest known suffix; ".gz"
- * behind it asks for gzip, with a name, too). OPS_EUSAGE lists what there
- * is. */
+/* Finds the form by the exporter's name (NULL: by the path's longest known
+ * suffix; ".gz" behind it asks for gzip, with a name, too). The sentence of
+ * OPS_EUSAGE lists what there is. */
 int export_form(const char *path, const char *name, struct export_form *out,
                 struct ops_err *e);
 
 /* Writes t to an open descriptor, which stays the caller's. A terminal gets
- * nothing that could steer it, and no compressed bytes: OPS_EUSAGE. */
+ * nothing that could steer it; compressed bytes for one are OPS_EUSAGE. */
 int export_write(const struct trace *t, struct export_form form, int fd,
                  struct ops_err *e);
 

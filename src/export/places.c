@@ -7,8 +7,8 @@
 #include "base/vec.h"
 #include <stdlib.h>
 
-/* The wanted number if nobody has it, else the next of *next; marks it as
- * used. *ok is false when memory ran out. */
+/* Returns the wanted number if it is free, else the next of *next; marks it as
+ * used. *ok becomes false if memory ran out. */
 static int64_t take_number(struct map *used, uint64_t within, int64_t want,
                            uint64_t *next, bool *ok) {
     for (uint64_t v = (uint64_t)want;; v = (*next)++) {
@@ -27,7 +27,7 @@ static void raise(uint64_t *next, int64_t number) {
     if (number >= 0 && (uint64_t)number >= *next) *next = (uint64_t)number + 1;
 }
 
-/* The process of a track, made when new. */
+/* Returns the process of a track, made when new. */
 static uint32_t process_of(struct places *p, const struct track *tr, bool *ok) {
     uint64_t owner = (uint64_t)tr->source << 32 | tr->device;
     uint64_t key = hash_pair(owner, (uint64_t)tr->pid);
@@ -53,7 +53,7 @@ static bool shares(const struct track *tr) {
     return tr->kind == TRACK_PYTHON && tr->thread != ROW_NONE;
 }
 
-/* n times "none"; NULL: out of memory. */
+/* Returns n times "none"; NULL if out of memory. */
 static uint32_t *none(size_t n) {
     uint32_t *v = malloc((n + 1) * sizeof *v);
     for (size_t i = 0; v && i < n; i++) v[i] = ROW_NONE;

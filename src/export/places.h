@@ -30,7 +30,8 @@ struct places {
     uint64_t next_pid;
 };
 
-/* Places all tracks; false: out of memory. O(tracks). Free either way. */
+/* Places all tracks. Returns false if out of memory; p must be freed either
+ * way. O(tracks). */
 bool places_init(struct places *p, const struct trace *t);
 void places_free(struct places *p);
 
@@ -38,7 +39,7 @@ static inline int64_t places_pid(const struct places *p, uint32_t track) {
     return p->processes[p->tracks[track].process].pid;
 }
 
-/* A process for what has no track of its own: the device's, else the
+/* Returns a process for what has no track of its own: the device's, else the
  * source's, else 0. */
 int64_t places_pid_of(const struct places *p, uint32_t source, uint32_t device);
 

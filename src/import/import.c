@@ -20,7 +20,7 @@ const struct importer *const importers[] = {
     NULL,
 };
 
-/* What bytes that nobody knows look like, for the message. */
+/* Returns what bytes that no importer knows look like, for the message. */
 static const char *guess(struct bytes b) {
     if (b.n == 0)
         return "the file is empty (0 bytes): the program that wrote "
@@ -45,13 +45,13 @@ static const struct importer *find_importer(struct bytes b) {
     return NULL;
 }
 
-/* What was read so far is not the file: it is thrown away. */
+/* What was read so far is not the whole file, so it is thrown away. */
 static int cancelled(struct ops_err *e) {
     return fail(e, OPS_ECANCEL, "cancelled while it was read");
 }
 
 /* Reads an open file into an empty trace; takes the file. imp may be NULL: all
- * of the bytes then tell who reads them. */
+ * of the bytes then decide who reads them. */
 static int read_file(const struct importer *imp, const char *path,
                      struct file *f, struct trace *t,
                      const struct import_opts *o, struct ops_err *e) {
@@ -76,7 +76,7 @@ static int read_file(const struct importer *imp, const char *path,
     if (rc != 0) return rc;
     f = t->sources[source].file; /* it may have become another */
     if (f->damaged) trace_note(t, NOTE_GZIP_DAMAGED, 1);
-    /* a pointer (ring.c) has none by itself, and says why it led to none */
+    /* a pointer (ring.c) has no events itself, and says why it led to none */
     if (t->sources[source].events == 0 &&
         t->sources[source].format->role != ROLE_RUNNING)
         trace_note(t, NOTE_EMPTY_FILE, 1);
@@ -96,8 +96,8 @@ int import_redirect(struct trace *t, uint32_t source, struct file *f,
     return imp->read(t, source, o, e);
 }
 
-/* The first file goes straight into t; a later one into a trace of its own,
- * which is then appended: its times may count from another zero. */
+/* Adds a file. The first one goes straight into t; a later one into a trace of
+ * its own, which is then appended: its times may count from another zero. */
 static int add_file(const struct importer *imp, const char *path,
                     struct file *f, struct trace *t,
                     const struct import_opts *o, struct ops_err *e) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Bytes become a trace. One importer per format, listed in importers.def; the
- * first whose sniff() says yes reads the file: content decides, not the name.
- * Importers never include each other; what JSON formats share is events.h. */
+ * Bytes become a trace. There is one importer per format, listed in
+ * importers.def; the first whose sniff() says yes reads the file: its content
+ * decides, not its name. Importers never include each other; what JSON formats
+ * share is events.h. */
 #ifndef IMPORT_IMPORT_H
 #define IMPORT_IMPORT_H
 
@@ -13,22 +14,22 @@
 
 struct import_opts {
     int threads; /* at most so many; 0: as many as pay */
-    /* Is told how far the file is, in one thread at a time; 0 of 0: one is
-     * about to be opened. False: reading is to stop. Or NULL. */
+    /* Is told how far the file is, in one thread at a time; 0 of 0: a file is
+     * about to be opened. Returns false to stop reading. May be NULL. */
     bool (*progress)(void *ctx, uint64_t done, uint64_t all);
     void *progress_ctx;
     bool *stop; /* atomic: progress said so. Or NULL, and nothing stops */
 };
 
-/* Is reading to stop? For every thread that reads, now and then; the error is
- * import.c's. o may be NULL. */
+/* Is reading to stop? Every thread that reads asks now and then; import.c makes
+ * the error. o may be NULL. */
 static inline bool import_stopped(const struct import_opts *o) {
     return o != NULL && o->stop != NULL &&
            __atomic_load_n(o->stop, __ATOMIC_RELAXED);
 }
 
-/* Tells how far it is, unless progress has said no already; false: reading is
- * to stop. */
+/* Tells how far reading is, unless progress has said no already. Returns false
+ * if reading is to stop. */
 static inline bool import_told(const struct import_opts *o, uint64_t done,
                                uint64_t all) {
     if (o != NULL && o->progress != NULL && !import_stopped(o) &&
@@ -40,39 +41,41 @@ static inline bool import_told(const struct import_opts *o, uint64_t done,
 struct importer {
     struct format format;
     const char *help; /* one line: what it reads */
-    /* Is this mine? It is given all bytes, and looks at the first 64 KiB. */
+    /* Is this file mine? Gets all bytes, and looks at the first 64 KiB. */
     bool (*sniff)(struct bytes all);
-    /* Reads everything into t under the source already made for it. A cut or
-     * damaged file: what can be read, and a note. OPS_EFORMAT only when
-     * nothing at all can be made of it. */
+    /* Reads everything into t under the source already made for it. Of a cut or
+     * damaged file it reads what it can and adds a note. Returns OPS_EFORMAT
+     * only when nothing at all can be made of the file. */
     int (*read)(struct trace *t, uint32_t source, const struct import_opts *o,
                 struct ops_err *e);
 };
 
-/* All importers, in sniffing order; ends with NULL. */
+/* All importers, in sniffing order; NULL ends the list. */
 extern const struct importer *const importers[];
 
 /* Finds the importer for a file by its first bytes, before anybody inflates it:
  * gigabytes of zeros may hide in a small file. *out is NULL if none knows them;
  * *maybe then tells whether all of the file might be a profile all the same
- * (JSON may have its events far behind a header). False: out of memory. */
+ * (JSON may have its events far behind a header). Returns false if out of
+ * memory. */
 bool import_sniff(const char *path, const struct importer **out, bool *maybe);
 
 /* Opens path and adds it to an unsealed trace. */
 int import_file(const char *path, struct trace *t, const struct import_opts *o,
                 struct ops_err *e);
 
-/* The same, by the importer that import_sniff found; NULL: it was not asked. */
+/* Does the same by the importer that import_sniff found; imp is NULL where
+ * import_sniff was not asked. */
 int import_file_by(const struct importer *imp, const char *path,
                    struct trace *t, const struct import_opts *o,
                    struct ops_err *e);
 
-/* The same for bytes at hand (64 zero bytes behind them; kept alive by the
- * caller as long as the trace). */
+/* Does the same for bytes at hand, which have 64 zero bytes behind them and
+ * which the caller keeps alive as long as the trace. */
 int import_bytes(struct bytes b, const char *path, struct trace *t,
                  const struct import_opts *o, struct ops_err *e);
 
-/* For an importer whose bytes only say where the profile is: the source's
+/* Serves an importer whose bytes only say where the profile is: the source's
  * file becomes f (taken), and whoever knows its bytes reads them. The source
  * must be the trace's only one. */
 int import_redirect(struct trace *t, uint32_t source, struct file *f,

@@ -16,8 +16,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The path in the line, its end taken off; NULL: it is no such line. Recorders
- * name ring files "opscope-..." in shared memory, "<stem>.rings" elsewhere. */
+/* Returns the path in the line, its end taken off; NULL if it is no such line.
+ * Ring files are named "opscope-..." in shared memory, "<stem>.rings"
+ * elsewhere. */
 static const char *target(struct bytes b, char out[PATH_MAX]) {
     if (b.n < 3 || b.n >= PATH_MAX || b.p[0] != '/' || b.p[b.n - 1] != '\n')
         return NULL;
@@ -37,7 +38,7 @@ static bool sniff(struct bytes all) {
     return target(all, text) != NULL;
 }
 
-/* It cannot be read: why, as a note and in words. */
+/* Says, as a note and in words, why the pointer's recording cannot be read. */
 static int lost(struct trace *t, uint32_t source, enum note_id id,
                 const char *why) {
     trace_note(t, id, 1);

@@ -54,7 +54,7 @@ struct stats {
     bool cut, oom;
 };
 
-/* The next field; what is there of it where the file is cut. */
+/* Reads the next field; where the file is cut, what is there of it. */
 static bool next_field(struct stats *s, struct pb *r, struct pb_field *f) {
     if (s->cut && r->end == s->all.p + s->all.n) return pb_next_cut(r, f);
     if (pb_next(r, f)) return true;
@@ -69,7 +69,7 @@ static bool device_like(struct bytes b) {
            BYTES_STARTS(b, "/task:");
 }
 
-/* The contents of field 1 of a message that begins with it. */
+/* Finds the contents of field 1 of a message that begins with it. */
 static bool first_field(struct bytes b, struct bytes *out) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -78,7 +78,7 @@ static bool first_field(struct bytes b, struct bytes *out) {
     return true;
 }
 
-/* 1: a StepStats, 2: a RunMetadata, 0: neither. */
+/* Returns 1 for a StepStats, 2 for a RunMetadata, 0 for neither. */
 static int form(struct bytes all) {
     struct bytes b;
     if (!first_field(all, &b) || !first_field(b, &b)) return 0;
@@ -88,7 +88,7 @@ static int form(struct bytes all) {
 
 static bool stepstats_sniff(struct bytes all) { return form(all) != 0; }
 
-/* The N of ".../stream:N"; "stream:all" repeats what the others say. */
+/* Takes the N of ".../stream:N"; "stream:all" repeats what the others say. */
 static void add_device(struct stats *s, struct bytes name) {
     struct dev d = {.name = name,
                     .gpu = ROW_NONE,
@@ -110,7 +110,7 @@ static void add_device(struct stats *s, struct bytes name) {
     else s->devs[s->ndevs++] = d;
 }
 
-/* a + b, or a time that trace_span() refuses. */
+/* Returns a + b, or a time that trace_span() refuses. */
 static int64_t add_us(int64_t a, int64_t b) {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
@@ -185,9 +185,9 @@ static int node_by_start(const void *a, const void *b) {
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Gives the nodes of devices that recorded no threads lanes: each the first one
- * that is free again. No machine runs hundreds of nodes at a time; a file that
- * says so has them share the last lane, so that the work is O(nodes). */
+/* Gives the nodes of devices that recorded no threads lanes: each the first
+ * that is free again. No machine runs hundreds of nodes at a time; in a file
+ * that says so they share the last lane, so that the work is O(nodes). */
 static void lay_out(struct stats *s) {
     enum { LANES = 1024 };
     int64_t free_at[LANES]; /* when each lane is free */
@@ -206,8 +206,8 @@ static void lay_out(struct stats *s) {
     }
 }
 
-/* "[cpu 0.8MB 0.8MB] conv/Relu = _FusedConv2D(a, b)" -> _FusedConv2D; empty
- * where the label has another form. */
+/* Returns _FusedConv2D for "[cpu 0.8MB 0.8MB] conv/Relu = _FusedConv2D(a, b)";
+ * empty where the label has another form. */
 static struct bytes label_type(struct bytes label) {
     struct bytes none = {label.p, 0};
     if (label.n == 0) return none;
@@ -219,7 +219,7 @@ static struct bytes label_type(struct bytes label) {
     return (struct bytes){from, (size_t)(paren - from)};
 }
 
-/* name:Type where the label tells the type and the name does not already. */
+/* Returns name:Type where the label tells the type and the name does not. */
 static str_id node_name(struct stats *s, const struct node *n) {
     struct bytes type = label_type(n->label);
     if (type.n == 0 || type.n > 256 || n->name.n > 4096 ||
@@ -232,7 +232,7 @@ static str_id node_name(struct stats *s, const struct node *n) {
     return trace_str(s->t, (struct bytes){(const uint8_t *)text, (size_t)len});
 }
 
-/* The GPU of ".../device:GPU:0/stream:7" or ".../gpu:0/stream:7". */
+/* Returns the GPU of ".../device:GPU:0/stream:7" or ".../gpu:0/stream:7". */
 static uint32_t gpu_of(struct stats *s, struct dev *d) {
     int64_t ordinal = 0;
     struct bytes name = d->name;
@@ -285,7 +285,7 @@ static uint8_t node_kind(const struct dev *d, const struct node *n) {
     return copy ? SPAN_COPY : set ? SPAN_MEMSET : SPAN_KERNEL;
 }
 
-/* us since the epoch to ps of the trace; too far out: refused by the adders. */
+/* Turns us since the epoch into ps of the trace; the adders refuse bad ones. */
 static int64_t to_ps(const struct stats *s, int64_t us) {
     int64_t rel, ps;
     if (__builtin_sub_overflow(us, s->zero_us, &rel) ||
@@ -298,8 +298,8 @@ static int64_t to_ps(const struct stats *s, int64_t us) {
 enum { OPEN_MAX = 64 }; /* nodes make a handful; more go unpaired */
 
 /* Allocations of one node that no record has freed yet. Addresses are not
- * recorded: a free is that of the first block of its size, and where in the
- * file the block's record stands serves as its address. */
+ * recorded: a free belongs to the first block of its size, and the place of the
+ * block's record in the file serves as its address. */
 struct open_blocks {
     size_t n;
     struct {
@@ -325,7 +325,7 @@ static uint64_t pair_block(struct open_blocks *o, int64_t bytes, uint64_t at) {
     return 0;
 }
 
-/* One allocation record {1 alloc_micros, 2 alloc_bytes (negative: a free)}. */
+/* Reads a record {1 alloc_micros, 2 alloc_bytes (negative: a free)}. */
 static void read_record(struct stats *s, struct bytes b, struct mem_in *m,
                         struct open_blocks *open) {
     struct pb r = pb_reader(b);
@@ -341,9 +341,10 @@ static void read_record(struct stats *s, struct bytes b, struct mem_in *m,
     trace_mem(s->t, m);
 }
 
-/* AllocatorMemoryUsed {1 name, 2 total, 3 peak, 4 live, 5 in use, 6 records}.
- * The records sum up to the total, temporaries included; where a writer left
- * them out the total was allocated in the node, and what is not live freed. */
+/* Reads AllocatorMemoryUsed {1 name, 2 total, 3 peak, 4 live, 5 in use, 6
+ * records}. The records sum up to the total, with temporaries; where a writer
+ * left them out the total was allocated in the node, and what is not live
+ * freed. */
 static void node_memory(struct stats *s, struct bytes b, const struct node *n,
                         uint32_t track, str_id what) {
     struct bytes allocator = {b.p, 0};
@@ -415,7 +416,7 @@ static void set_clock(struct stats *s) {
     s->shift = trace_epoch(s->t, s->source, clock ? ns : 0, clock);
 }
 
-/* Entry of thread_names {1 id, 2 name}. */
+/* Reads an entry of thread_names {1 id, 2 name}. */
 static struct bytes thread_entry(struct stats *s, struct bytes b,
                                  uint64_t *id) {
     struct pb r = pb_reader(b);
@@ -429,7 +430,7 @@ static struct bytes thread_entry(struct stats *s, struct bytes b,
     return name;
 }
 
-/* Thread ids are of the process, so that one table serves all devices. */
+/* Names the threads. One table serves all devices: ids are of the process. */
 static bool name_threads(struct stats *s) {
     struct map by_id = {0};
     uint64_t id;

@@ -17,14 +17,14 @@ enum { TEXT_METAS = 64, META_TEXT = 300 };
 
 static bool tfevents_sniff(struct bytes all) { return summary_sniff(all); }
 
-/* Unix seconds as ps since the trace's epoch; INT64_MAX: out of range. */
+/* Turns Unix seconds into ps since the epoch; INT64_MAX if out of range. */
 static int64_t ps_since(double wall, int64_t epoch_ns) {
     double s = wall - (double)(epoch_ns / 1000000000) -
                (double)(epoch_ns % 1000000000) * 1e-9;
     return fabs(s) < 9e6 ? (int64_t)(s * (double)PS_PER_S) : INT64_MAX;
 }
 
-/* Makes scalars counters; the first texts become facts, all else is counted. */
+/* Makes scalars counters and the first texts facts; all else is counted. */
 static void put_series(struct trace *t, uint32_t source,
                        const struct scalars *s) {
     size_t texts = 0;
@@ -70,9 +70,9 @@ static void put_facts(struct trace *t, uint32_t source,
     }
 }
 
-/* A RunMetadata inside the file becomes a source beside it. One that cannot be
- * read (TensorFlow 2 writes them without any node's time) is a note. An event
- * file inside an event file is nobody's doing but a prankster's. */
+/* Adds a RunMetadata inside the file as a source beside it. One that cannot be
+ * read (TensorFlow 2 writes them without any node's time) is a note. No real
+ * program writes an event file inside an event file. */
 static int put_run_metadata(struct trace *t, uint32_t source,
                             const struct scalars *s,
                             const struct scalar_blob *b,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths become sealed traces: folders are searched, the ranks of one job come
- * as one trace. */
+ * Paths become sealed traces: folders are searched, and the ranks of one job
+ * become one trace. */
 #include "load/profiles.h"
 
 #include "base/vec.h"
@@ -19,7 +19,7 @@ struct files {
 };
 
 /* Adds the files of one path: of a folder, the run that is asked for or the
- * newest. Which one it was becomes a remark when there were several. */
+ * newest. A remark says which run it was when there were several. */
 static int add_path(const char *path, const char *run_name, struct files *to,
                     struct profiles *out, struct ops_err *e) {
     struct run_list runs;
@@ -53,8 +53,8 @@ static int add_path(const char *path, const char *run_name, struct files *to,
     return rc;
 }
 
-/* Bytes at the start that all names share, up to a slash: what is behind
- * them tells profiles apart. */
+/* Returns how many bytes at the start all names share, up to a slash: what is
+ * behind them tells profiles apart. */
 static size_t shared_prefix(char *const *v, size_t n) {
     size_t len = 0;
     for (size_t i = 0; n > 1 && v[0][i] != '\0'; i++) {
@@ -65,7 +65,7 @@ static size_t shared_prefix(char *const *v, size_t n) {
     return len;
 }
 
-/* Bytes at the end that all names share, from a point on: ".json.gz". */
+/* Returns how many bytes at the end all names share: ".json.gz". */
 static size_t shared_suffix(char *const *v, size_t n) {
     size_t len = 0;
     for (size_t i = 1; n > 1; i++) {
@@ -143,7 +143,7 @@ int profiles_join(const struct profiles *p, size_t i, struct result *all,
     };
     int rc = p->n > 1 ? result_prefix(r, column, p->v[i].name, e) : 0;
     for (size_t k = 0; p->n > 1 && k < r->nremarks; k++) {
-        /* which profile it is about stands before it */
+        /* the name of the profile that a remark is about stands before it */
         char *s = arena_fmt(&r->arena, "%s: %s", p->v[i].name, r->remarks[k]);
         if (s == NULL) r->oom = true;
         else r->remarks[k] = s;

@@ -35,16 +35,16 @@ void runs_free(struct run_list *l) {
     *l = (struct run_list){0};
 }
 
-/* Seconds as ns; years that do not fit are the last or the first that do. */
+/* Turns seconds into ns; years that do not fit become the nearest that do. */
 static int64_t to_ns(time_t s) {
     int64_t ns;
     if (!__builtin_mul_overflow((int64_t)s, 1000000000, &ns)) return ns;
     return s < 0 ? INT64_MIN : INT64_MAX;
 }
 
-/* The time in a name whose last part looks like 2026_11_15_03_29_38, in ns, or
- * -1; with "_2" behind it, it is the second of that second. Files may have been
- * copied since, so it tells more than their own. */
+/* Returns the time, in ns, in a name that ends like 2026_11_15_03_29_38, or -1;
+ * with "_2" behind it, it is the second run of that second. Files may have been
+ * copied since, so the name tells more than their times. */
 static int64_t time_in_name(const char *name) {
     const char *last = strrchr(name, '/');
     struct tm tm = {0};
@@ -83,15 +83,15 @@ static bool add_file(struct run *run, const char *path,
     return copy != NULL;
 }
 
-/* Is that role of use in a folder that has others? What stands beside a
- * capture is the same once more; event files are the profile only where there
- * is nothing else. */
+/* Is a file of that role of use in a folder that has others? What stands beside
+ * a capture says the same once more; event files are the profile only where
+ * there is nothing else. */
 static bool is_wanted(enum format_role role, bool capture, bool profile) {
     if (role == ROLE_CURVES) return !profile;
     return !capture || role == ROLE_CAPTURE || role == ROLE_RUNNING;
 }
 
-/* Keeps the profiles among a folder's files; false: out of memory. */
+/* Keeps the profiles among a folder's files. Returns false if out of memory. */
 static bool take_files(struct search *s, const struct dir_list *l,
                        struct run *run) {
     const struct importer **imp = calloc(l->n + 1, sizeof *imp);
@@ -119,7 +119,7 @@ static bool take_files(struct search *s, const struct dir_list *l,
     return ok;
 }
 
-/* One folder and all below it. */
+/* Searches one folder and all below it. */
 static int search_folder(struct search *s, const char *dir, int depth,
                          struct ops_err *e) {
     struct dir_list l;
@@ -158,7 +158,7 @@ static int search_folder(struct search *s, const char *dir, int depth,
     return rc == OPS_ELIMIT ? rc : 0;
 }
 
-/* Plain ones, then oldest first. */
+/* Puts plain runs first, then older before newer ones. */
 static int by_age(const void *a, const void *b) {
     const struct run *x = a, *y = b;
     if (x->plain != y->plain) return x->plain ? -1 : 1;
@@ -166,8 +166,8 @@ static int by_age(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* A recording that is not closed lies in several files: one of them named means
- * all. */
+/* Adds the files beside one of a recording that is not closed: it lies in
+ * several files, and naming one means all. */
 static bool add_siblings(struct run *run, const char *path) {
     struct own_file f;
     struct dir_list l;
@@ -194,7 +194,7 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
     if (stat(path, &st) != 0)
         return fail(e, OPS_EIO, "cannot open: %s", strerror(errno));
     if (!S_ISDIR(st.st_mode)) {
-        /* A run of the one file that was named. */
+        /* The run has the one file that was named. */
         struct run run = {.name = strdup(path)};
         bool ok = run.name && add_file(&run, path, NULL) &&
                   add_siblings(&run, path) &&

@@ -42,18 +42,18 @@ struct run_list {
     char *bad;             /* a file named like a profile where no run is */
 };
 
-/* All runs at or below path. OPS_EIO when path cannot be read, OPS_EFORMAT
- * when it is a folder with no profile in it: the sentence says what was looked
- * for and where. On success the caller frees. */
+/* Finds all runs at or below path. Returns OPS_EIO if path cannot be read,
+ * OPS_EFORMAT if it is a folder with no profile in it: the sentence says what
+ * was looked for and where. On success the caller frees. */
 int runs_find(const char *path, struct run_list *out, struct ops_err *e);
 void runs_free(struct run_list *l);
 
-/* The run called name (or whose last part is name); NULL: the newest.
- * OPS_EUSAGE names those that there are. */
+/* Picks the run called name (or whose last part is name); NULL: the newest. The
+ * sentence of OPS_EUSAGE names the runs that there are. */
 int runs_pick(const struct run_list *l, const char *name,
               const struct run **out, struct ops_err *e);
 
-/* Traces made from files, sealed. */
+/* Sealed traces made from files. */
 struct loaded {
     struct trace **v;
     char **names; /* what tells them apart: the first file's path */
@@ -61,7 +61,7 @@ struct loaded {
 };
 
 /* Imports all files. Those that are ranks or hosts of one job (host or rank
- * differ, windows overlap) become one trace; others one each. */
+ * differ, windows overlap) become one trace; others become one each. */
 int runs_load(const struct run_file *files, size_t n,
               const struct import_opts *o, struct loaded *out,
               struct ops_err *e);

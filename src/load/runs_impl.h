@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What runs.c, runs_load.c and runs_own.c share. Not for others. */
+ * What runs.c, runs_load.c and runs_own.c share, for no other file. */
 #ifndef LOAD_RUNS_IMPL_H
 #define LOAD_RUNS_IMPL_H
 
@@ -15,19 +15,19 @@ struct loaded_file {
     bool taken;
 };
 
-/* What the name of a file of opscope's recorder tells: runs_own.c. */
+/* What the name of a file of opscope's recorder says (runs_own.c). */
 enum own_form { OWN_WHOLE, OWN_PART, OWN_RING };
 struct own_file {
     size_t stem;           /* bytes of the path that are the stem */
     uint64_t part, device; /* 0: the first; the host's */
     enum own_form form;
 };
-/* False: it is not named like one. */
+/* Returns false if the path is not named like such a file. */
 bool own_file_of(const char *path, struct own_file *out);
 bool own_same_stem(const char *a, const char *b);
 
 /* Files by their stem: a folder may hold any number of recordings, and each
- * file is held against those of its own stem alone. */
+ * file is compared only with those of its own stem. */
 struct stems {
     struct map first; /* hash of a stem -> its first part */
     uint32_t *next;   /* by part: the next of the same hash, or ROW_NONE */
@@ -35,18 +35,19 @@ struct stems {
 bool stems_init(struct stems *s, const struct loaded_file *v, size_t n);
 void stems_free(struct stems *s);
 
-/* The first part with the stem of this path, or ROW_NONE; s->next has more. */
+/* Returns the first file with this path's stem, or ROW_NONE; s->next has
+ * more. */
 uint32_t stems_of(const struct stems *s, const char *path);
 
 /* Did this .ring (imported) bring that file's contents with it? */
 bool own_is_included(const struct loaded_file *ring, const char *path);
 
-/* Files of one recording become one trace, that of the first. */
+/* Makes one trace, that of the first file, of the files of each recording. */
 int join_recordings(struct loaded_file *v, size_t n, const struct stems *s,
                     struct ops_err *e);
 
-/* How many pairs of n files are held against each other before the rest is
- * left as it is: real jobs need one for each file, or a few. */
+/* Returns how many pairs of n files are compared before the rest is left as it
+ * is: real jobs need one for each file, or a few. */
 static inline size_t pairs_allowed(size_t n) {
     return ((size_t)1 << 20) + 64 * n;
 }

@@ -22,7 +22,7 @@ void loaded_free(struct loaded *l) {
     *l = (struct loaded){0};
 }
 
-/* The number behind "rank" in a file's name, or -1. */
+/* Returns the number behind "rank" in a file's name, or -1. */
 static int64_t rank_in_name(const char *path) {
     const char *base = strrchr(path, '/');
     for (const char *p = base ? base : path; (p = strstr(p, "rank"));) {
@@ -75,7 +75,7 @@ static bool files_overlap(const struct loaded_file *a,
     return lo < a->hi && a->lo < hi;
 }
 
-/* Do they lie in the same time, and not say that they are of two ranks? */
+/* Do both cover the same time, and not say that they are of two ranks? */
 static bool may_join(const struct loaded_file *trace,
                      const struct loaded_file *snap) {
     if (trace->t == NULL || is_snapshot(trace)) return false;
@@ -89,14 +89,14 @@ static bool has_device_events(const struct trace *t) {
     return false;
 }
 
-/* What is still held against each other: a folder may have any number of
- * traces and of snapshots, at the same time. */
+/* How many more comparisons may be made: a folder may have any number of traces
+ * and of snapshots of the same time. */
 struct left {
     size_t pairs;
     uint64_t events; /* of memory, in those pairs */
 };
 
-/* The part that a snapshot belongs to, or n. */
+/* Finds the file that a snapshot belongs to; n if there is none. */
 static int partner(const struct loaded_file *v, size_t n, size_t snap,
                    struct left *left, size_t *out, struct ops_err *e) {
     size_t best = n, most = 0, without = n, nwithout = 0;
@@ -126,7 +126,7 @@ static int partner(const struct loaded_file *v, size_t n, size_t snap,
 
 /* Joins memory snapshots with the traces of their processes; those without one
  * stay what they are. A snapshot tells neither its host nor its rank nor its
- * process: addresses and times that both have tell it, or, where the trace
+ * process: addresses and times that both have decide, or, where the trace
  * recorded no memory, the clock alone. */
 static int join_snapshots(struct loaded_file *v, size_t n, struct ops_err *e) {
     enum { ANY_EVENTS = 1 << 24, TIMES = 256 };
@@ -158,7 +158,7 @@ static const char *host_of(const struct loaded_file *p) {
     return strs_text(&p->t->strs, p->t->sources[0].host);
 }
 
-/* The first recording of that time, of the same host if there is one; or n. */
+/* Returns the first recording of that time, of the same host if any; else n. */
 static size_t inside_of(const struct loaded_file *v, size_t n, size_t outside,
                         size_t *left) {
     size_t found = n;
@@ -174,7 +174,7 @@ static size_t inside_of(const struct loaded_file *v, size_t n, size_t outside,
 }
 
 /* Puts what `opscope record` saw of a program from outside beside what the
- * program recorded itself, if it did: host and clock tell which one it is. */
+ * program recorded itself, if it did: host and clock decide which that is. */
 static int join_outside_views(struct loaded_file *v, size_t n,
                               struct ops_err *e) {
     size_t left = pairs_allowed(n);
@@ -192,8 +192,8 @@ static int join_outside_views(struct loaded_file *v, size_t n,
     return 0;
 }
 
-/* Two processes of one program that recorded themselves into one run: a worker
- * and who forked it. */
+/* Are these two processes of one program that recorded themselves into one run:
+ * a worker and the process that forked it? */
 static bool one_program(const struct loaded_file *a,
                         const struct loaded_file *b) {
     const struct source *x = &a->t->sources[0], *y = &b->t->sources[0];
@@ -210,8 +210,8 @@ struct group {
     __int128 lo, hi; /* the time that all of them share, Unix ps */
 };
 
-/* What is held against a group is not held against each of its members: a job
- * may have ten thousands of ranks. */
+/* A file is compared with a group, not with each of its members: a job may have
+ * ten thousands of ranks. */
 struct groups {
     struct loaded_file *v;
     struct group *g;
@@ -234,7 +234,7 @@ static uint64_t pid_key(const struct loaded_file *p, size_t group) {
     return hash_pair(rank_key(p, group), (uint64_t)p->t->sources[0].pid);
 }
 
-/* When a part begins and ends; false: it does not say. */
+/* Finds when a file begins and ends. Returns false if it does not say. */
 static bool window_of(const struct loaded_file *p, __int128 *lo, __int128 *hi) {
     __int128 zero = (__int128)p->t->epoch_ns * PS_PER_NS;
     *lo = zero + p->lo;
@@ -242,7 +242,7 @@ static bool window_of(const struct loaded_file *p, __int128 *lo, __int128 *hi) {
     return p->t->sources[0].has_clock && p->lo <= p->hi;
 }
 
-/* Does part k differ from all of the group, and share their time? */
+/* Does file k differ from all of the group, and share their time? */
 static bool fits(const struct groups *s, size_t group, size_t k) {
     const struct group *g = &s->g[group];
     const struct loaded_file *p = &s->v[k], *first = &s->v[g->leader];
@@ -268,7 +268,7 @@ static void join_group(struct groups *s, size_t group, size_t k) {
     else if (*at == MAP_NONE) *at = (uint32_t)k;
 }
 
-/* The first group that part k belongs to, or a new one. */
+/* Puts file k into the first group that it belongs to, or into a new one. */
 static void find_group(struct groups *s, size_t k) {
     __int128 lo, hi;
     bool timed = window_of(&s->v[k], &lo, &hi);
@@ -282,7 +282,7 @@ static void find_group(struct groups *s, size_t k) {
         s->oom = true;
         return;
     }
-    /* nothing fits one that does not tell its time */
+    /* nothing fits a file that does not tell its time */
     s->g[s->n] =
         (struct group){.leader = k, .lo = timed ? lo : 1, .hi = timed ? hi : 0};
     s->n++;
@@ -325,7 +325,7 @@ static int finish_groups(struct groups *s, size_t n, struct loaded *out,
     return 0;
 }
 
-/* Few traces of many parts. */
+/* Makes few traces of many files. */
 static int join_groups(struct loaded_file *v, size_t n, struct loaded *out,
                        struct ops_err *e) {
     struct groups s = {.v = v, .left = pairs_allowed(n)};
@@ -369,8 +369,8 @@ static bool is_ring(const char *path) {
     return own_file_of(path, &f) && f.form == OWN_RING;
 }
 
-/* A program's shared memory comes first: what it brings of the files beside it
- * is not read again. */
+/* Loads the files. A program's shared memory comes first: what it brings of the
+ * files beside it is not read again. */
 static int load_files(struct loaded_file *v, size_t n, const struct stems *s,
                       const struct import_opts *o, struct ops_err *e) {
     for (size_t i = 0; i < n; i++)

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cuts ".<word><digits>" off the end of a name of n bytes; the number goes to
- * *out. Returns the length left, n when there is none. */
+/* Cuts ".<word><digits>" off the end of a name of n bytes; *out becomes the
+ * number. Returns the length left, n if there is no such end. */
 static size_t cut_number(const char *name, size_t n, const char *word,
                          uint64_t *out) {
     size_t at = n, w = strlen(word);
@@ -73,7 +73,7 @@ bool own_is_included(const struct loaded_file *ring, const char *path) {
            x.form == OWN_PART && y.form == OWN_PART && x.part == y.part;
 }
 
-/* When the recording began, in Unix ns; 0: what is empty does not say. */
+/* Returns when the recording began, in Unix ns; 0 if it does not say. */
 static int64_t start_of(const struct loaded_file *p) {
     return p->t->epoch_set && p->t->sources[0].has_clock ? p->t->epoch_ns : 0;
 }
@@ -88,8 +88,8 @@ static bool one_recording(const struct loaded_file *a,
     return s == 0 || t == 0 || s == t;
 }
 
-/* Which of two stands for the profile: one that tells its start, then the
- * earlier part, then the host's. */
+/* Does a stand for the profile rather than b? One that tells its start comes
+ * first, then the earlier part, then the host's. */
 static bool stands_before(const struct loaded_file *a,
                           const struct loaded_file *b) {
     struct own_file x, y;
@@ -128,8 +128,8 @@ uint32_t stems_of(const struct stems *s, const char *path) {
     return at == MAP_NONE ? ROW_NONE : at;
 }
 
-/* Whoever closes a profile removes its memory before the pointer to it: one
- * that leads nowhere, beside files that are all closed, is just old. */
+/* Is the pointer just old? Whoever closes a profile removes its memory before
+ * the pointer to it: one that leads nowhere, beside closed files alone, is. */
 static bool is_stale(const struct loaded_file *v, const struct stems *s,
                      uint32_t ring) {
     bool closed = false;
@@ -146,7 +146,7 @@ static bool is_stale(const struct loaded_file *v, const struct stems *s,
     return closed;
 }
 
-/* The parts of part i's recording become one: that of the first of them. */
+/* Makes one file, the first of them, of the parts of file i's recording. */
 static int join_recording(struct loaded_file *v, const struct stems *s,
                           uint32_t i, size_t *left, struct ops_err *e) {
     uint32_t first = i;

@@ -24,17 +24,18 @@ enum coll_kind {
     COLL_KINDS,
 };
 
-/* "all_reduce". */
+/* Returns the word that tables print: "all_reduce". */
 const char *coll_kind_name(enum coll_kind k);
 
-/* By a name in any spelling: ncclDevKernel_AllReduce_Sum_f32_RING_LL,
- * gloo:all_reduce, MPI_Allreduce, CollectiveReduceV2, all-reduce-start.3. */
+/* Returns the kind by a name in any spelling: gloo:all_reduce, MPI_Allreduce,
+ * ncclDevKernel_AllReduce_Sum_f32_RING_LL, CollectiveReduceV2,
+ * all-reduce-start.3. */
 enum coll_kind coll_kind_of(struct bytes name);
 
-/* Can no rank leave it before the last one has come? */
+/* Must every rank wait in it until the last one has come? */
 static inline bool coll_is_sync(enum coll_kind k) { return k <= COLL_BARRIER; }
 
-/* One rank to one other? */
+/* Does it go from one rank to one other? */
 static inline bool coll_is_p2p(enum coll_kind k) {
     return k == COLL_SEND || k == COLL_RECV;
 }

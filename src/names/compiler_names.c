@@ -20,7 +20,7 @@ static const struct pattern classes[] = {
     {CC_REGION, NAMES("Torch-Compiled Region*")},
     {CC_FUNCTION, NAMES("CompiledFunction")},
     {CC_GUARD, NAMES("TorchDynamo Cache Lookup")},
-    /* JAX; torch has a backend_compile, too, inside of dynamo */
+    /* JAX; torch has a backend_compile, too, inside dynamo */
     {CC_JIT, NAMES("PjitFunction(*")},
     {CC_JIT_TRACE, NAMES("trace_to_jaxpr*")},
     {CC_JIT_LOWER, NAMES("lower_sharding_computation",
@@ -49,7 +49,7 @@ static const struct pattern classes[] = {
 /* clang-format on */
 
 enum compile_class compile_classify(struct bytes name) {
-    /* names of kernels run to megabytes; no compiler's does */
+    /* names of kernels may have megabytes; no name of a compiler has */
     if (name.n > 1000) return CC_NONE;
     return (enum compile_class)pattern_first(classes, COUNT(classes), name,
                                              CC_NONE);
@@ -62,7 +62,8 @@ bool name_is_compiled_region(struct bytes name) {
     return pattern_in(list, name);
 }
 
-/* Digits that end at p; moves p before them. -1: none, or too many. */
+/* Returns the number that ends at p, and moves p before it; -1 if there is none
+ * or it is too long. */
 static int64_t digits_before(struct bytes s, size_t *p) {
     size_t end = *p, i = end;
     int64_t v = 0;

@@ -30,13 +30,14 @@ enum compile_class {
     CC_DRIVER,      /* the driver compiles device code */
 };
 
-/* The class of a name. O(length). */
+/* Returns the class of a name. O(length). */
 enum compile_class compile_classify(struct bytes name);
 
 /* Does compiled code run in it: a compiled region, or what stands for one? */
 bool name_is_compiled_region(struct bytes name);
 
-/* "...: 12/3" or "...compile_id=12/3" -> 12 and 3; false: no such id. */
+/* Reads 12 and 3 from "...: 12/3" or "...compile_id=12/3". Returns false if the
+ * name holds no such id. */
 bool compile_id_of(struct bytes name, int64_t *frame, int64_t *again);
 
 #endif

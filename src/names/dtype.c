@@ -54,12 +54,17 @@ static const struct pattern spellings[] = {
     {DTYPE_COMPLEX128, NAMES("complex<double>", "complexdouble", "complex128")},
 };
 
+/* The numbers of pytorch's ScalarType.h; 16 to 22 hold packed bits. */
 static const uint8_t scalar_types[] = {
     DTYPE_UINT8, DTYPE_INT8, DTYPE_INT16, DTYPE_INT32, DTYPE_INT64, DTYPE_FP16,
     DTYPE_FP32, DTYPE_FP64, DTYPE_COMPLEX32, DTYPE_COMPLEX64, DTYPE_COMPLEX128,
     DTYPE_BOOL, DTYPE_INT8, DTYPE_UINT8, DTYPE_INT32, DTYPE_BF16,
+    [23] = DTYPE_FP8,    [24] = DTYPE_FP8,       [25] = DTYPE_FP8,
+    [26] = DTYPE_FP8,    [27] = DTYPE_UINT16,    [28] = DTYPE_UINT32,
+    [29] = DTYPE_UINT64,
 };
 
+/* The numbers of XLA's PrimitiveType. */
 static const uint8_t hlo_types[] = {
     [1] = DTYPE_BOOL,    [2] = DTYPE_INT8,       [3] = DTYPE_INT16,
     [4] = DTYPE_INT32,   [5] = DTYPE_INT64,      [6] = DTYPE_UINT8,

@@ -12,10 +12,10 @@
 /* clang-format off */
 enum dtype {
     DTYPE_UNKNOWN,
-    /* computed in: these have a peak */
+    /* types that are computed in: these have a peak */
     DTYPE_FP64, DTYPE_FP32, DTYPE_TF32, DTYPE_FP16, DTYPE_BF16, DTYPE_FP8,
     DTYPE_FP4, DTYPE_INT8, DTYPE_UINT8,
-    /* held, hardly computed in */
+    /* types that are held, but hardly computed in */
     DTYPE_INT64, DTYPE_INT32, DTYPE_INT16, DTYPE_INT4, DTYPE_INT2, DTYPE_INT1,
     DTYPE_UINT64, DTYPE_UINT32, DTYPE_UINT16, DTYPE_UINT4, DTYPE_UINT2,
     DTYPE_UINT1, DTYPE_BOOL, DTYPE_COMPLEX32, DTYPE_COMPLEX64, DTYPE_COMPLEX128,
@@ -31,20 +31,20 @@ int dtype_bits(enum dtype d);
 
 /* Each of these returns DTYPE_UNKNOWN for what it does not know. */
 
-/* By the name that tables print. */
+/* Finds a type by the name that tables print. */
 enum dtype dtype_by_name(struct bytes name);
 
-/* In any spelling: Float, c10::BFloat16, long int, f32, DT_HALF, fp32. */
+/* Reads any spelling: Float, c10::BFloat16, long int, f32, DT_HALF, fp32. */
 enum dtype dtype_of_any(struct bytes text);
 
-/* As torch records it for an input: "float", "c10::BFloat16", "long int".
+/* Reads what torch records for an input: "float", "c10::BFloat16", "long int".
  * Scalars and lists ("Scalar", "Int", "TensorList") are no types. */
 enum dtype dtype_of_torch(struct bytes type);
 
-/* By the number of c10::ScalarType. */
+/* Finds a type by the number of c10::ScalarType. */
 enum dtype dtype_of_scalar_type(size_t number);
 
-/* By XLA's number of an element type (PrimitiveType). */
+/* Finds a type by XLA's number of an element type (PrimitiveType). */
 enum dtype dtype_of_hlo(size_t number);
 
 #endif

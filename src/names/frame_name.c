@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Searches from the end: paths may hold anything, functions and numbers not. */
+ * Frames are read from the end: only their paths may hold anything. */
 #include "names/frame_name.h"
 
 #include "names/pattern.h"
@@ -19,7 +19,7 @@ static int64_t digits(struct bytes b) {
     return v;
 }
 
-/* "file(12): func": the last "): " that a number in brackets stands before. */
+/* Splits "file(12): func" at the last "): " behind a number in brackets. */
 static bool split_torch(struct bytes b, struct frame_name *f) {
     for (size_t i = b.n; i-- > 2;) {
         if (b.p[i] != ' ' || b.p[i - 1] != ':' || b.p[i - 2] != ')') continue;
@@ -33,7 +33,7 @@ static bool split_torch(struct bytes b, struct frame_name *f) {
     return false;
 }
 
-/* "$file.py:12 func", "$module func". */
+/* Splits "$file.py:12 func" and "$module func". */
 static bool split_xspace(struct bytes b, struct frame_name *f) {
     if (b.n < 2 || b.p[0] != '$') return false;
     size_t space = b.n - 1;

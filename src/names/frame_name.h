@@ -20,13 +20,13 @@ struct frame_name {
 
 struct frame_name frame_name_split(struct bytes name);
 
-/* The name without what differs from run to run: the address of the object
- * that a method was called on. Either name itself or made in buf. */
+/* Returns the name without what differs from run to run: the address of the
+ * object that a method was called on. It is name itself or made in buf. */
 enum { FRAME_NAME_MAX = 512 };
 struct bytes frame_name_stable(struct bytes name, char buf[FRAME_NAME_MAX]);
 
-/* Is it code of the program itself: a file that is neither Python's own nor a
- * package's that is known? A guess, made by the path. */
+/* Is it code of the program itself: a file that is neither Python's own nor of
+ * a known package? This is a guess, made by the path. */
 bool frame_name_is_users(const struct frame_name *f);
 
 /* Is it the call of a torch module: "nn.Module: Conv2d_3"? */
@@ -39,8 +39,8 @@ static inline bool frame_name_is_builtin(struct bytes name) {
     return BYTES_STARTS(name, "<built-in");
 }
 
-/* Is it a C++ function of torch that records stacks, or of its allocator? They
- * are the innermost frames of every stack of an allocation. */
+/* Is it a C++ function of torch that records stacks, or of its allocator? Such
+ * functions are the innermost frames of every stack of an allocation. */
 bool frame_name_is_recorder(struct bytes name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of tf.data iterators are paths: the pipeline from its end backwards,
+ * Names of tf.data iterators are paths, the pipeline from its end backwards:
  * Iterator::Root::Prefetch::BatchV2::TFRecord. Where a stage has several
  * inputs, or makes a new one for each element, an index follows its name. */
 #include "names/input_names.h"
@@ -9,7 +9,7 @@
 #include <assert.h>
 
 /* clang-format off */
-/* The first word that the stage's name holds: the longer before the shorter. */
+/* The first word in the stage's name decides: longer words come first. */
 static const struct pattern kinds[] = {
     {STAGE_MAP, NAMES("MapAndBatch")},
     {STAGE_FLOW, NAMES("FlatMap")},
@@ -33,7 +33,7 @@ const char *stage_kind_name(enum stage_kind k) {
     return names[k];
 }
 
-/* Where the last part of the path begins; 0: there is no "::". */
+/* Returns where the last part of the path begins; 0 if there is no "::". */
 static size_t last_part(struct bytes name) {
     for (size_t i = name.n; i >= 2; i--)
         if (name.p[i - 1] == ':' && name.p[i - 2] == ':') return i;

@@ -25,11 +25,11 @@ enum stage_kind {
 
 const char *stage_kind_name(enum stage_kind k);
 
-/* By the last part of an iterator's path: Iterator::Root::BatchV2. */
+/* Returns the kind by the last part of the path: Iterator::Root::BatchV2. */
 enum stage_kind stage_kind_of(struct bytes iterator);
 
-/* The path of the iterator that asks this one, by name: all before the last
- * "::", without an index: A::Zip[1]::B -> A::Zip. n is 0: it is the root. */
+/* Returns the path of the iterator that asks this one: all before the last
+ * "::", without an index: A::Zip for A::Zip[1]::B. It is empty for the root. */
 struct bytes stage_name_parent(struct bytes iterator);
 
 /* Is it the path of a tf.data iterator: Iterator::Root::BatchV2? */
@@ -37,7 +37,7 @@ static inline bool name_is_iterator(struct bytes name) {
     return BYTES_STARTS(name, "Iterator::");
 }
 
-/* Which loader of torch the name is of. */
+/* Which loader of torch a name belongs to. */
 enum loader {
     LOADER_NONE,
     LOADER_INLINE,  /* the waiting thread loads (num_workers=0) */

@@ -29,9 +29,10 @@
 enum { HEAD = 2048 }; /* longer names repeat themselves */
 
 /* clang-format off */
-/* Beside products: sums of their parts, changes of layout, transforms. Also
- * what has a matrix only by name: products with a vector, outer products,
- * depthwise convolutions (one channel each: nothing to multiply with). */
+/* Kernels beside products: sums of their parts, changes of layout, transforms.
+ * Also those with a matrix only by name: products with a vector, outer
+ * products, depthwise convolutions (one channel each: nothing to multiply
+ * with). */
 static const char *const helpers[] = {
     "splitkreduce", "reducesplitk", "splitk_reduce", "epilogue::impl",
     "nchwtonhwc", "nhwctonchw", "tensortransform", "init_device_workspace",
@@ -46,7 +47,7 @@ static const char *const helpers[] = {
     "kernel_conv_filter", "postgsu", NULL,
 };
 
-/* Words of products. Checked after the helpers. */
+/* Words of products. They are looked for after the helpers. */
 static const char *const products[] = {
     "gemm", "nvjet", "xmma_", "tensorop", "cutlass_", "cijk_", "wmma",
     "convolve", "dgrad", "wgrad", "fprop", "implicitgemm", "scudnn", "884cudnn",
@@ -58,7 +59,7 @@ static const char *const products[] = {
     "mha_fwd", "mha_bwd", NULL,
 };
 
-/* Marks of matrix units. */
+/* Words that tell of matrix units. */
 static const char *const units[] = {
     "tensorop", "_tensor16x", "_tensor8x", "_tensor64x", "wmma", "hmma",
     "wgmma", "nvjet", "s884", "h884", "d884", "z884", "s1688", "h1688", "c1688",
@@ -69,8 +70,8 @@ static const char *const units[] = {
     "marlin", "umma", "gtcx", "tfloat32", "warpgroupsize", NULL,
 };
 
-/* Types as words; the first that is there decides: a kernel that names a
- * narrow type and fp32 multiplies the narrow one and sums in fp32. */
+/* Types as words; the first that is there decides: a kernel that names a narrow
+ * type and fp32 multiplies the narrow one and sums in fp32. */
 static const struct pattern types[] = {
     {DTYPE_TF32, NAMES("tf32", "tfloat32", "xf32", "c1688")},
     {DTYPE_FP4, NAMES("e2m1", "nvf4", "nvfp4", "mxfp4")},
@@ -102,7 +103,7 @@ static enum dtype type_of_letter(char c) {
     return at ? (enum dtype)of[at - letters] : DTYPE_UNKNOWN;
 }
 
-/* nvjet[_sm90]_tst_...: matrix units have no plain fp32, so s is TF32. */
+/* Reads nvjet[_sm90]_tst_...: matrix units have no plain fp32, so s is TF32. */
 static enum dtype nvjet_type(struct bytes t) {
     const char *p = strstr((const char *)t.p, "nvjet_");
     if (!p) return DTYPE_UNKNOWN;
@@ -117,7 +118,7 @@ static enum dtype nvjet_type(struct bytes t) {
     return d == DTYPE_FP32 ? DTYPE_TF32 : d;
 }
 
-/* Cijk_<A's indices>_<B's>_<types>_...: Tensile's, for AMD's BLAS. */
+/* Reads Cijk_<A's indices>_<B's>_<types>_...: Tensile, for AMD's BLAS. */
 static enum dtype tensile_type(struct bytes t) {
     const char *p = strstr((const char *)t.p, "cijk_");
     if (!p) return DTYPE_UNKNOWN;
@@ -139,9 +140,9 @@ static enum dtype matrix_type(struct bytes t, bool tensor) {
     if (d == DTYPE_UNKNOWN) d = tensile_type(t);
     if (d != DTYPE_UNKNOWN) return d;
     d = type_by_word(t);
-    /* Attention in f32 takes three TF32 products for one of fp32's precision:
-     * full fp32 to whoever asks. Other fp32 on NVIDIA's matrix units is TF32
-     * whether the name says so or not; AMD's do have fp32. */
+    /* Attention in f32 takes three TF32 products to reach the precision of one
+     * in fp32, so it counts as full fp32. Other fp32 on NVIDIA's matrix units
+     * is TF32 whether the name says so or not; AMD's units do have fp32. */
     bool nvidia = !word_in("cijk_", t) && !word_in("xdl", t) &&
                   !word_in("mfma", t) && !word_in("gtcx", t) &&
                   !word_in("fmha", t);
@@ -160,7 +161,7 @@ struct kernel_kind kernel_kind_of(struct bytes name) {
         text[i] = c ? (uint8_t)c : ' ';
     }
     text[t.n] = 0;
-    /* Attention's own kernels have words of the helpers in them. */
+    /* Attention's own kernels have words of the helpers in their names. */
     bool generated = word_in("triton_", t) && !word_in("triton_tem_", t) &&
                      !word_in("triton_mm", t);
     k.matrix = !generated && !words_in(helpers, t) && words_in(products, t);
@@ -174,7 +175,7 @@ struct kernel_kind kernel_kind_of(struct bytes name) {
     bool plain = word_in("ffma", t) || word_in("simt", t);
     k.tensor = !plain && words_in(units, t);
     k.dtype = matrix_type(t, k.tensor);
-    /* What has no other unit to run on, or a library that uses no other. */
+    /* These types run on no other unit, or the library uses no other. */
     bool only = k.dtype == DTYPE_TF32 || k.dtype == DTYPE_FP8 ||
                 k.dtype == DTYPE_FP4;
     bool narrow = k.dtype == DTYPE_BF16 || k.dtype == DTYPE_FP16;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a device kernel's name says, and a copy's. About its arithmetic: is it a
+ * What the name of a device kernel, or of a copy, says. Of a kernel: is it a
  * product of matrices (GEMM, convolution, attention), on which units, in which
  * type. The hint about precision and the roofline's peak both rest on that, so
  * what a name does not say for certain is DTYPE_UNKNOWN. */
@@ -18,12 +18,13 @@ struct kernel_kind {
                          fp32, neither TF32 nor 16 bits */
 };
 
-/* By name alone. O(length), some microseconds: remember it per name. */
+/* Returns what the name alone says. O(length), some microseconds: callers keep
+ * the answer for each name. */
 struct kernel_kind kernel_kind_of(struct bytes name);
 
-/* The type that such a kernel computes in. op: the type of the inputs of the
- * op that launched it, where recorded, else DTYPE_UNKNOWN: it decides what the
- * name leaves open, except that fp32 inputs do not tell TF32 from fp32. */
+/* Returns the type that such a kernel computes in. op is the type of the inputs
+ * of the op that launched it, DTYPE_UNKNOWN if not recorded. It decides what
+ * the name leaves open, except that fp32 inputs do not tell TF32 from fp32. */
 enum dtype kernel_kind_dtype(struct kernel_kind k, enum dtype op);
 
 /* Is it an op that XLA wrote on a kernel? The marks of a whole program
@@ -36,8 +37,8 @@ static inline bool kernel_op_is_known(struct bytes op) {
 /* Is it one kernel for many tensors: torch's foreach and fused optimizers? */
 bool kernel_is_joined(struct bytes name);
 
-/* Could one pass over memory do it together with its neighbours? Pointwise
- * kernels, and the sums and norms between them. */
+/* Could one pass over memory do the kernel's work together with that of its
+ * neighbours? Pointwise kernels could, and the sums and norms between them. */
 enum kernel_fusable { FUSE_NOT, FUSE_POINTWISE, FUSE_REDUCE };
 enum kernel_fusable kernel_fusable(struct bytes name);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names of regions, ops and frames that belong to one phase of training, as
- * rows. torch names its optimizer's regions and its backward nodes itself
- * (opclass.c); TensorFlow puts the phase into the path of the op; frames tell
- * by their file in the framework. */
+ * rows. torch's optimizer regions and backward nodes are told by opclass.c;
+ * TensorFlow puts the phase into the path of the op; frames are told by their
+ * file in the framework. */
 #include "names/mem_phase.h"
 
 #include "base/array.h"
@@ -24,8 +24,8 @@ static const struct pattern ops[] = {
     {MEM_INPUT, NAMES(":IteratorGetNext")},
 };
 
-/* Where in the framework a frame is, and which functions there count (NULL:
- * all). */
+/* A part of the framework that a frame is in, and the functions there that
+ * count (NULL: all of them). */
 static const struct frame_row {
     const char *file, *function; /* a word, a whole name */
     enum mem_phase phase;
@@ -87,6 +87,6 @@ enum mem_phase mem_phase_of_text(struct bytes frame) {
         function = (struct bytes){frame.p + i, frame.n - i};
         break;
     }
-    /* the function is a part of the text */
+    /* the function's name is a part of the text */
     return mem_phase_of_frame(mem_phase_marks(frame), 0, function);
 }

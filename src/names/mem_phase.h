@@ -22,21 +22,21 @@ enum mem_phase {
     MEM_PHASES,
 };
 
-/* Of an op by its name, and of what XLA's runtime does; MEM_NOWHERE: the name
- * does not say. */
+/* Return the phase of an op by its name, and of what XLA's runtime does;
+ * MEM_NOWHERE if the name does not say. */
 enum mem_phase mem_phase_of_op(struct bytes name);
 enum mem_phase mem_phase_of_runtime(struct bytes name);
 
-/* What of the framework a text names: one bit for each thing that is known.
- * Many frames share a text; this part needs to read it all. */
+/* Returns which parts of the framework a text names, a bit for each part that
+ * is known. Many frames share a text, and only this reads all of it. */
 uint32_t mem_phase_marks(struct bytes text);
 
-/* Of a frame: the marks of its file (or of all that is known in one text), and
- * its function with its marks. */
+/* Returns the phase of a frame. file: the marks of its file (or of all that is
+ * known in one text); marks: those of its function. */
 enum mem_phase mem_phase_of_frame(uint32_t file, uint32_t marks,
                                   struct bytes function);
 
-/* The same of a frame in one text: "torch/optim/sgd.py(80): step",
+/* Does the same for a frame in one text: "torch/optim/sgd.py(80): step",
  * "nn.Module: Linear_0", "$api.py:12 jit". */
 enum mem_phase mem_phase_of_text(struct bytes frame);
 

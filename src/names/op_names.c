@@ -141,7 +141,7 @@ bool op_copies_tensor(struct bytes name) {
     return pattern_in(list, name);
 }
 
-/* Where the size and the type stand: a digit each. */
+/* A row's value says which input is the size and which the type, as digits. */
 static const struct pattern makers[] = {
     {0x01, NAMES("aten::empty", "aten::zeros", "aten::ones", "aten::rand",
         "aten::randn")},
@@ -150,8 +150,8 @@ static const struct pattern makers[] = {
     {0x13, NAMES("aten::new_empty_strided")},
 };
 
-/* The outermost op of each layer in torch.nn (those inside of it get the same
- * weights again). Positions as in the signatures of native_functions. */
+/* The outermost op of each layer in torch.nn (the ops inside it get the same
+ * weights again). Positions are those in the signatures of native_functions. */
 static const struct pattern layers[] = {
     {2 | 4, NAMES("aten::linear", "aten::conv1d", "aten::conv2d",
         "aten::conv3d", "aten::conv_transpose1d", "aten::conv_transpose2d",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a name says: the one place where names of ops, calls, kernels and
- * regions are understood. Worked out once per distinct name, at seal, into
- * trace->name_class. Adding a library's spelling = one row in opclass.c. */
+ * What a name says: this is the one place where names of ops, calls, kernels
+ * and regions are understood. Each distinct name is looked at once, at seal,
+ * for trace->name_class. To add a library's spelling, add a row in
+ * opclass.c. */
 #ifndef NAMES_OPCLASS_H
 #define NAMES_OPCLASS_H
 
@@ -31,12 +32,13 @@ enum name_class {
     CLASS_EPOCH = 32768,    /* an epoch around steps: a mark, no work */
 };
 
-/* The class bits of a name. O(length); no state. */
+/* Returns the class bits of a name. O(length). */
 uint16_t name_classify(struct bytes name);
 
-/* The categories of what opscope's own recorder wrote (enum ops_kind of
- * record.h): "ops_input", "ops_comm", "ops_copy", "ops_wait", "ops_phase",
- * "ops_epoch". They survive a conversion to Chrome JSON and back. */
+/* Returns the class bits of a category that opscope's own recorder wrote (enum
+ * ops_kind of record.h): "ops_input", "ops_comm", "ops_copy", "ops_wait",
+ * "ops_phase", "ops_epoch". They survive a conversion to Chrome JSON and
+ * back. */
 uint16_t cat_classify(struct bytes cat);
 
 /* Does the call put a function of the host on a stream? */
@@ -45,12 +47,12 @@ static inline bool name_is_host_func(struct bytes name) {
            BYTES_STARTS(name, "cudaLaunchHostFunc");
 }
 
-/* ProfilerStep#12 -> 12; any text with a number after its last '#' or blank;
- * -1: none. */
+/* Returns 12 for ProfilerStep#12, and so for any text with a number after its
+ * last '#' or blank; -1 if there is none. */
 int64_t name_step_number(struct bytes name);
 
-/* Grouping as the frameworks do: ProfilerStep#3 -> ProfilerStep*. Returns the
- * length of the prefix to keep followed by '*', or 0: keep the name. */
+/* Groups names as the frameworks do: ProfilerStep#3 becomes ProfilerStep*.
+ * Returns the length of the prefix to keep before '*'; 0 to keep the name. */
 size_t name_group_prefix(struct bytes name);
 
 #endif

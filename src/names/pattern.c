@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Hundreds of patterns are tried on every distinct name, and nearly all fail:
- * the first byte is compared before anything else. */
+ * so the first byte is compared before anything else. */
 #include "names/pattern.h"
 
 #include <assert.h>

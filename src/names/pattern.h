@@ -13,21 +13,21 @@
 #include "base/bytes.h"
 #include <stdbool.h>
 
-/* Does the name fit the pattern? What may stand anywhere is looked for in the
- * first 4096 bytes: a kernel's arguments and a name of 1 MB tell nothing more.
- * O(length). */
+/* Does the name fit the pattern? A text that may stand anywhere is looked for
+ * in the first 4096 bytes: a kernel's arguments and a name of 1 MB tell nothing
+ * more. O(length). */
 bool pattern_fits(const char *pattern, struct bytes name);
 
 /* Does the name fit one of the patterns? The list ends with NULL. */
 bool pattern_in(const char *const *list, struct bytes name);
 
-/* What the names that fit one of a list of patterns mean. */
+/* A list of patterns, and what the names that fit one of them mean. */
 struct pattern {
     unsigned value;
     const char *const *names; /* ends with NULL */
 };
 
-/* The list of a row in a table at file scope. */
+/* Makes the list of a row in a table at file scope. */
 #define NAMES(...)                                                             \
     (const char *const[]) { __VA_ARGS__, NULL }
 
@@ -39,7 +39,7 @@ unsigned pattern_first(const struct pattern *rows, size_t n, struct bytes name,
 /* Returns the values of all rows that the name fits, joined by "or". */
 unsigned pattern_all(const struct pattern *rows, size_t n, struct bytes name);
 
-/* The same for plain words, which may stand anywhere in the name. */
+/* Does the plain word stand anywhere in the name? */
 bool word_in(const char *word, struct bytes name);
 bool words_in(const char *const *list, struct bytes name);
 unsigned words_first(const struct pattern *rows, size_t n, struct bytes name,

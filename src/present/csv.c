@@ -33,12 +33,13 @@ static bool is_formula(const char *s) {
     return false;
 }
 
-/* One character at s that may need more than itself; its length. */
+/* Writes one character at s that may need more than itself. Returns its
+ * length. */
 static size_t put_odd(struct sink *out, const char *s, size_t n, bool first) {
     uint32_t c;
     size_t k = plain_take(s, n, &c);
     bool stays = plain_char(c) || (!first && (c == '\n' || c == '\t'));
-    /* a backslash that looks like the beginning of an escape of ours */
+    /* this backslash looks like the beginning of an escape of ours */
     if (c == '\\' && s[1] == 'u' && strspn(s + 2, "0123456789abcdef") >= 4)
         stays = false;
     if (c == PLAIN_BAD) sink_puts(out, "\xef\xbf\xbd");
@@ -48,7 +49,7 @@ static size_t put_odd(struct sink *out, const char *s, size_t n, bool first) {
     return k;
 }
 
-static void put_text(struct sink *out, const char *s) {
+static void csv_text(struct sink *out, const char *s) {
     const char *first = s, *end = s + strlen(s);
     bool quoted = *s == '\0' || strpbrk(s, "\",\n\t") != NULL;
     if (quoted) sink_putc(out, '"');
@@ -65,11 +66,11 @@ static void put_text(struct sink *out, const char *s) {
     if (quoted) sink_putc(out, '"');
 }
 
-static void put_cell(struct sink *out, const struct result *r, size_t col,
+static void csv_cell(struct sink *out, const struct result *r, size_t col,
                      const struct cell *c) {
     if (c->null) return;
     switch (r->cols[col].type) {
-    case COL_TEXT: put_text(out, c->s); break;
+    case COL_TEXT: csv_text(out, c->s); break;
     case COL_INT:
     case COL_BYTES: sink_int(out, c->i); break;
     default: present_number(out, r, col, c);
@@ -79,7 +80,7 @@ static void put_cell(struct sink *out, const struct result *r, size_t col,
 void present_csv(const struct result *r, struct sink *out) {
     for (size_t c = 0; c < r->ncols; c++) {
         if (c > 0) sink_putc(out, ',');
-        put_text(out, r->cols[c].name);
+        csv_text(out, r->cols[c].name);
     }
     sink_puts(out, "\r\n");
     for (const struct result *p = r; p != NULL; p = result_next(r))
@@ -88,7 +89,7 @@ void present_csv(const struct result *r, struct sink *out) {
             result_cells(p, i, cells);
             for (size_t c = 0; c < p->ncols; c++) {
                 if (c > 0) sink_putc(out, ',');
-                put_cell(out, p, c, &cells[c]);
+                csv_cell(out, p, c, &cells[c]);
             }
             sink_puts(out, "\r\n");
         }

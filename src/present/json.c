@@ -9,13 +9,13 @@
 /* Integers past 2^53 are strings: a double cannot hold them. */
 #define JSON_INT_LIMIT (INT64_C(1) << 53)
 
-/* A JSON string; NULL is null. */
+/* Writes a JSON string; NULL is null. */
 static void put_string(struct sink *out, const char *s) {
     if (s == NULL) sink_puts(out, "null");
     else json_put(out, bytes_of(s));
 }
 
-/* What stands before a text, and the text. */
+/* Writes what stands before a text, and the text. */
 static void put_member(struct sink *out, const char *before, const char *s) {
     sink_puts(out, before);
     put_string(out, s);
@@ -28,8 +28,8 @@ static void put_int(struct sink *out, int64_t v) {
     if (big) sink_putc(out, '"');
 }
 
-static void put_cell(struct sink *out, const struct result *r, size_t col,
-                     const struct cell *c) {
+static void json_cell(struct sink *out, const struct result *r, size_t col,
+                      const struct cell *c) {
     if (c->null) {
         sink_puts(out, "null");
         return;
@@ -53,7 +53,7 @@ void present_number(struct sink *out, const struct result *r, size_t col,
     else sink_puts(out, number_float(c->f, num));
 }
 
-/* A separator before all but the first. */
+/* Writes a separator before all but the first. */
 static void put_comma(struct sink *out, size_t i, const char *indent) {
     if (i > 0) sink_putc(out, ',');
     sink_printf(out, "\n%s", indent);
@@ -78,7 +78,7 @@ static void put_sources(struct sink *out, const struct result *r) {
     sink_puts(out, "],\n");
 }
 
-static void put_columns(struct sink *out, const struct result *r) {
+static void json_columns(struct sink *out, const struct result *r) {
     static const char *const types[] = {"text",  "int",     "float", "time",
                                         "bytes", "percent", "bool"};
     sink_puts(out, " \"columns\": [");
@@ -94,7 +94,7 @@ static void put_columns(struct sink *out, const struct result *r) {
     sink_puts(out, "],\n");
 }
 
-static void put_rows(struct sink *out, const struct result *r) {
+static void json_rows(struct sink *out, const struct result *r) {
     size_t n = 0;
     sink_puts(out, " \"rows\": [");
     for (const struct result *p = r; p != NULL; p = result_next(r))
@@ -104,7 +104,7 @@ static void put_rows(struct sink *out, const struct result *r) {
             put_comma(out, n++, "  [");
             for (size_t c = 0; c < p->ncols; c++) {
                 if (c > 0) sink_puts(out, ", ");
-                put_cell(out, p, c, &cells[c]);
+                json_cell(out, p, c, &cells[c]);
             }
             sink_putc(out, ']');
         }
@@ -116,8 +116,8 @@ void present_json(const struct result *r, struct sink *out) {
                r->analysis);
     sink_puts(out, ",\n");
     put_sources(out, r);
-    put_columns(out, r);
-    put_rows(out, r);
+    json_columns(out, r);
+    json_rows(out, r);
     sink_puts(out, " \"remarks\": [");
     for (size_t i = 0; i < r->nremarks; i++) {
         put_comma(out, i, "  ");

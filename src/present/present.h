@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A result becomes a screen. The same result in every form. */
+ * A result becomes a screen; all forms show the same result. */
 #ifndef PRESENT_PRESENT_H
 #define PRESENT_PRESENT_H
 
@@ -19,7 +19,7 @@ void present_text(const struct result *r, const struct text_style *st,
 void present_json(const struct result *r, struct sink *out);
 void present_csv(const struct result *r, struct sink *out);
 
-/* A time, a float or a truth as JSON and CSV have it; c is not null. */
+/* Writes a time, a float or a truth as JSON and CSV have it; c is not null. */
 void present_number(struct sink *out, const struct result *r, size_t col,
                     const struct cell *c);
 

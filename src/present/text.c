@@ -63,7 +63,7 @@ static void color_off(struct table *t) {
     if (t->st->color) sink_control(t->out, "\033[0m");
 }
 
-/* "host_self_us" -> "host self": the unit is said apart. */
+/* Makes "host self" of "host_self_us": the unit is said apart. */
 static void heading_of(const struct column *c, const char *unit, char *buf,
                        size_t n) {
     char name[48];
@@ -83,7 +83,8 @@ static void heading_of(const struct column *c, const char *unit, char *buf,
              unit ? unit : "");
 }
 
-/* The value of a time cell as shown: stamps count from the window's start. */
+/* Returns the value of a time cell as shown: stamps count from the window's
+ * start. */
 static int64_t shown_int(const struct result *r, size_t row, size_t col,
                          struct cell c) {
     if (r->cols[col].type != COL_TIME || !(r->cols[col].flags & COL_STAMP))
@@ -92,12 +93,8 @@ static int64_t shown_int(const struct result *r, size_t row, size_t col,
     return (int64_t)((uint64_t)c.i - (uint64_t)from);
 }
 
-static uint64_t magnitude(int64_t v) {
-    return v < 0 ? -(uint64_t)v : (uint64_t)v;
-}
-
-/* Decimals that the column really has: a unit's decimals less those that are
- * zero in every row. */
+/* Returns the decimals that the column really has: a unit's decimals less those
+ * that are zero in every row. */
 static int used_decimals(const struct result *r, size_t col, struct scale s) {
     int used = 0;
     for (size_t i = 0; i < r->nrows && used < s.decimals; i++) {
@@ -127,13 +124,14 @@ static uint64_t largest(const struct result *r, size_t col) {
     return most;
 }
 
-/* A time that is part of a whole beside it, where all parts have one unit? */
+/* Is it a time that is part of a whole beside it, where all parts have one
+ * unit? */
 static bool is_part(const struct result *r, size_t col) {
     return r->one_unit && r->cols[col].type == COL_TIME &&
            !(r->cols[col].flags & COL_STAMP);
 }
 
-/* The unit of an integer column, by its largest value. */
+/* Returns the unit of an integer column, by its largest value. */
 static struct scale pick_scale(const struct result *r, size_t col,
                                const struct text_style *st) {
     const struct column *k = &r->cols[col];
@@ -153,7 +151,7 @@ static struct scale pick_scale(const struct result *r, size_t col,
     return scale_count(most);
 }
 
-/* Decimals of a float column: four digits of the largest value. */
+/* Returns the decimals of a float column: four digits of the largest value. */
 static int pick_decimals(const struct result *r, size_t col) {
     double most = 0;
     bool whole = true;
@@ -167,9 +165,9 @@ static int pick_decimals(const struct result *r, size_t col) {
     return most >= 100 ? 1 : most >= 10 ? 2 : 3;
 }
 
-/* A float with fixed decimals, where what is not 0 never looks like 0; or
- * (digits) with four digits that count, and all of those before the point:
- * bytes are read as such. */
+/* Writes a float with fixed decimals, such that a value that is not 0 never
+ * looks like 0; or (digits) with four digits that count, and all of those
+ * before the point: bytes are read as such. */
 static void put_float(struct sink *out, double v, int decimals, bool digits) {
     const double long_whole = 1e12;
     double least = pow(10, -decimals), size = fabs(v);
@@ -180,7 +178,7 @@ static void put_float(struct sink *out, double v, int decimals, bool digits) {
     else sink_printf(out, "%.*f", decimals, v);
 }
 
-/* Blanks before a cell of a tree: two a level, as long as there is room. */
+/* Returns the blanks before a cell of a tree: two a level, if there is room. */
 static size_t indent_of(const struct result *r, size_t row, size_t col) {
     enum { LEVEL = 2, MOST = 40 };
     if (!(r->cols[col].flags & COL_INDENT)) return 0;
@@ -221,7 +219,7 @@ static void cell_draw(struct table *t, size_t row, size_t col) {
     }
 }
 
-/* The scratch cell as a string; "" when memory ran out. */
+/* Returns the scratch cell as a string; "" if memory ran out. */
 static const char *cell_string(struct table *t) {
     sink_putc(&t->cell, '\0');
     if (t->cell.broken) return "";
@@ -229,7 +227,7 @@ static const char *cell_string(struct table *t) {
     return t->cell.buf;
 }
 
-/* Unit, heading and natural width of a column. */
+/* Finds unit, heading and natural width of a column. */
 static void measure(struct table *t, size_t col) {
     const struct column *k = &t->r->cols[col];
     struct lane *l = &t->lanes[col];
@@ -269,7 +267,7 @@ static void measure(struct table *t, size_t col) {
     if (k->flags & COL_BELOW) l->shown = false;
 }
 
-/* Columns of the screen that the table takes now. */
+/* Returns the columns of the screen that the table takes now. */
 static size_t table_width(const struct table *t) {
     size_t w = 0;
     for (size_t c = 0; c < t->r->ncols; c++) {
@@ -279,7 +277,7 @@ static size_t table_width(const struct table *t) {
     return w > GAP ? w - GAP : 0;
 }
 
-/* How narrow a column may become. */
+/* Returns how narrow a column may become. */
 static size_t least_width(const struct table *t, size_t col, size_t key_min) {
     const struct column *k = &t->r->cols[col];
     size_t floor_w = t->lanes[col].natural;
@@ -292,8 +290,8 @@ static size_t least_width(const struct table *t, size_t col, size_t key_min) {
     return floor_w;
 }
 
-/* Takes columns of the screen from the widest texts until it fits; false: it
- * cannot. */
+/* Takes columns of the screen from the widest texts until the table fits.
+ * Returns false if it cannot. */
 static bool shrink(struct table *t, size_t key_min) {
     size_t limit = (size_t)t->st->width;
     for (size_t c = 0; c < t->r->ncols; c++)
@@ -311,7 +309,7 @@ static bool shrink(struct table *t, size_t key_min) {
         struct lane *l = &t->lanes[widest];
         size_t room = l->width - least_width(t, widest, key_min);
         size_t cut = now - limit;
-        /* In small bites, so that two wide columns share the loss. */
+        /* It takes small bites, so that two wide columns share the loss. */
         if (cut > room) cut = room;
         if (cut > 8) cut = cut / 2;
         l->width -= cut;
@@ -319,7 +317,7 @@ static bool shrink(struct table *t, size_t key_min) {
     return true;
 }
 
-/* How soon a column goes when the screen is too narrow; 0: never. */
+/* Returns how soon a column goes when the screen is too narrow; 0 for never. */
 static int dispensable(const struct table *t, size_t col) {
     unsigned flags = t->r->cols[col].flags;
     const struct lane *l = &t->lanes[col];
@@ -332,7 +330,7 @@ static int dispensable(const struct table *t, size_t col) {
 }
 
 /* Leaves out the least important column, the rightmost of equals; bars go
- * before real columns. False: nothing is left to leave out. */
+ * before real columns. Returns false if nothing is left to leave out. */
 static bool drop_one(struct table *t) {
     size_t victim = 0;
     int best = 0;
@@ -354,8 +352,8 @@ static bool drop_one(struct table *t) {
     return best > 0;
 }
 
-/* Takes back what was left out and fits after all: a narrow column may find
- * room where a wide one did not. */
+/* Takes back columns that were left out and fit after all: a narrow column may
+ * find room where a wide one did not. */
 static void take_back(struct table *t) {
     for (size_t c = 0; c < t->r->ncols; c++) {
         struct lane *l = &t->lanes[c];
@@ -380,7 +378,7 @@ static void fit(struct table *t) {
     if (!fits) shrink(t, 8);
 }
 
-/* A bar of pct percent, BAR_WIDTH columns wide, in eighths where possible. */
+/* Writes a bar of pct percent, BAR_WIDTH columns, in eighths if possible. */
 static void put_bar(struct table *t, struct cell c, bool last) {
     static const char *const eighths[] = {"",  "▏", "▎", "▍",
                                           "▌", "▋", "▊", "▉"};
@@ -447,14 +445,14 @@ static void shorten(struct table *t, size_t row, size_t col) {
     else text_put_fit(&t->cell, c.s, width, dots);
 }
 
-/* A paragraph that is wrapped at the screen's width; text_put_wrapped(). */
+/* Writes a paragraph wrapped at the screen's width (text_put_wrapped). */
 static void put_indented(struct table *t, const char *s, size_t col,
                          size_t indent) {
     text_put_wrapped(t->out, s, col, indent,
                      t->st->width > 20 ? (size_t)t->st->width : SIZE_MAX);
 }
 
-/* The scratch cell as a paragraph below the table. */
+/* Writes the scratch cell as a paragraph below the table. */
 static void put_paragraph(struct table *t, const char *color) {
     color_on(t, color);
     put_indented(t, cell_string(t), 0, 2);
@@ -462,7 +460,7 @@ static void put_paragraph(struct table *t, const char *color) {
     t->cell.n = 0;
 }
 
-/* The cells that stand under their row, each with its name before it. */
+/* Writes the cells that stand under their row, each with its name before it. */
 static void put_below(struct table *t, size_t row) {
     for (size_t c = 0; c < t->r->ncols; c++) {
         struct cell v = result_cell(t->r, row, c);
@@ -474,7 +472,8 @@ static void put_below(struct table *t, size_t row) {
     }
 }
 
-/* How many bytes of s go on a line of that width: whole words if one fits. */
+/* Returns how many bytes of s go on a line of that width: whole words if one
+ * fits. */
 static size_t words_that_fit(const char *s, size_t width) {
     size_t fit = 0;
     for (size_t n = 0, w = 0; s[n] != '\0' && w <= width;) {
@@ -491,8 +490,8 @@ static size_t words_that_fit(const char *s, size_t width) {
     return fit;
 }
 
-/* A cell that is wrapped: its first line stays in the scratch cell, the rest
- * is returned, or NULL: all of it fits. */
+/* Wraps a cell: its first line stays in the scratch cell. Returns the rest;
+ * NULL if all of it fits. */
 static const char *wrap_cell(struct table *t, size_t row, size_t col) {
     struct cell c = result_cell(t->r, row, col);
     size_t width = t->lanes[col].width;
@@ -505,7 +504,7 @@ static const char *wrap_cell(struct table *t, size_t row, size_t col) {
     return c.s + n + strspn(c.s + n, " ");
 }
 
-static void put_row(struct table *t, size_t row) {
+static void text_row(struct table *t, size_t row) {
     const char *rest = NULL;
     size_t rest_col = 0, rest_at = 0, at = 0;
     for (size_t c = 0, first = 1; c < t->r->ncols; c++) {
@@ -541,7 +540,7 @@ static void put_row(struct table *t, size_t row) {
     put_below(t, row);
 }
 
-/* The columns that were left out for lack of room. */
+/* Says which columns were left out for lack of room. */
 static void put_hidden(struct table *t) {
     struct sink *s = &t->cell;
     s->n = 0;
@@ -576,7 +575,7 @@ static void put_notes(struct table *t) {
     if (left > 0) sink_printf(t->out, "note: %zu more; -v shows all\n", left);
 }
 
-/* What stands below the table. */
+/* Writes what stands below the table. */
 static void put_footer(struct table *t) {
     const struct result *r = t->r;
     if (t->shown < r->total_rows)
@@ -616,9 +615,9 @@ void present_text(const struct result *r, const struct text_style *st,
         if (!st->quiet) sink_puts(out, "(no rows)\n");
     } else {
         put_heading(&t);
-        /* what comes later is laid out as the first are */
+        /* later results are laid out as the first one */
         for (; t.r != NULL; t.r = result_next(r)) {
-            for (size_t i = 0; i < t.r->nrows; i++) put_row(&t, i);
+            for (size_t i = 0; i < t.r->nrows; i++) text_row(&t, i);
             t.shown += t.r->nrows;
         }
         t.r = r;

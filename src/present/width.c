@@ -32,9 +32,9 @@ static const struct span32 two_wide[] = {
     {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
 };
 
-/* Takes one character of the n bytes at s, and the columns that it takes as
- * text_put writes it. */
-static size_t take(const char *s, size_t n, size_t *columns) {
+/* Takes one character of the n bytes at s. Returns its length; *columns becomes
+ * the columns that it takes as text_put writes it. */
+static size_t width_take(const char *s, size_t n, size_t *columns) {
     uint32_t c;
     size_t k = plain_take(s, n, &c);
     *columns = 1;
@@ -51,7 +51,7 @@ size_t text_width_n(const char *s, size_t n) {
         s += k;
         w += k;
         if (s == end) break;
-        s += take(s, (size_t)(end - s), &columns);
+        s += width_take(s, (size_t)(end - s), &columns);
         w += columns;
     }
     return w;
@@ -95,11 +95,11 @@ void text_put_wrapped(struct sink *out, const char *s, size_t col,
     sink_putc(out, '\n');
 }
 
-/* As many characters from the front as fit into width. */
+/* Returns the end of the characters from the front that fit into width. */
 static const char *head_end(const char *s, size_t width) {
     const char *end = s + strlen(s);
     for (size_t w = 0, columns, k; s < end; s += k) {
-        k = take(s, (size_t)(end - s), &columns);
+        k = width_take(s, (size_t)(end - s), &columns);
         w += columns;
         if (w > width) break;
     }
@@ -120,7 +120,7 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
     size_t room = width - ndots, head = room - room * 2 / 5;
     const char *tail = s, *end = head_end(s, head), *last = s + strlen(s);
     for (size_t left = all, columns; left > room - head; left -= columns)
-        tail += take(tail, (size_t)(last - tail), &columns);
+        tail += width_take(tail, (size_t)(last - tail), &columns);
     /* Next to dots that are there already no more are needed. */
     size_t n = strlen(cut);
     if ((size_t)(end - s) >= n && memcmp(end - n, cut, n) == 0) end -= n;
@@ -132,8 +132,8 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
 
 enum { NEST_MAX = 64 };
 
-/* What the bracket at s does to the depth: +1, -1 or 0. The arrows of "->" and
- * the names of operators are no brackets. */
+/* Returns what the bracket at s does to the depth: +1, -1 or 0. The arrows of
+ * "->" and the names of operators are no brackets. */
 static int bracket(const char *begin, const char *s) {
     static const char op[] = "operator";
     size_t before = (size_t)(s - begin), n = sizeof op - 1;
@@ -148,7 +148,7 @@ static int bracket(const char *begin, const char *s) {
     return *s == '<' ? 1 : -1;
 }
 
-/* The deepest nesting, or -1 when the brackets do not pair. */
+/* Returns the deepest nesting; -1 if the brackets do not pair. */
 static int nesting(const char *s) {
     int depth = 0, most = 0;
     for (const char *p = s; *p != '\0'; p++) {
@@ -159,8 +159,8 @@ static int nesting(const char *s) {
     return depth == 0 ? most : -1;
 }
 
-/* Copies s with what is inside brackets of that depth (1 is the outermost)
- * left out: f<a, g<b>>(c) becomes f<...>(...) at depth 1. */
+/* Copies s without what is inside brackets of that depth (1 is the outermost):
+ * f<a, g<b>>(c) becomes f<...>(...) at depth 1. */
 static void collapse(struct sink *out, const char *s, int at, const char *cut) {
     static const char anon[] = "(anonymous namespace)";
     int depth = 0;
@@ -179,8 +179,8 @@ static void collapse(struct sink *out, const char *s, int at, const char *cut) {
     }
 }
 
-/* Is there a qualifier ("at::", "(anonymous namespace)::") at p? Its length,
- * or 0. */
+/* Returns the length of a qualifier ("at::", "(anonymous namespace)::") at p; 0
+ * if there is none. */
 static size_t qualifier(const char *p) {
     static const char anon[] = "(anonymous namespace)::";
     if (strncmp(p, anon, sizeof anon - 1) == 0) return sizeof anon - 1;
@@ -189,8 +189,8 @@ static size_t qualifier(const char *p) {
     return n > 0 && p[n] == ':' && p[n + 1] == ':' ? n + 2 : 0;
 }
 
-/* Copies s with the qualifiers of names inside brackets of depth `from` and
- * deeper left out. */
+/* Copies s without the qualifiers of names inside brackets of depth `from` and
+ * deeper. */
 static void unqualify(struct sink *out, const char *s, int from) {
     int depth = 0;
     bool word = false; /* inside a name: no qualifier begins here */
@@ -204,7 +204,7 @@ static void unqualify(struct sink *out, const char *s, int from) {
     }
 }
 
-/* The name without "void " before it and without its parameters. */
+/* Writes the name without "void " before it and without its parameters. */
 static void bare_name(struct sink *out, const char *s) {
     if (strncmp(s, "void ", 5) == 0) s += 5;
     size_t n = strlen(s);
@@ -221,7 +221,7 @@ static void bare_name(struct sink *out, const char *s) {
 enum { STAGES = 3 + NEST_MAX };
 
 /* Rewrites s at a stage of shortening: 0 bare, 1 and 2 fewer qualifiers, then
- * brackets collapse from the inside. False past the last. */
+ * brackets collapse from the inside. Returns false past the last. */
 static bool shorter(struct sink *out, struct sink *tmp, const char *s,
                     int stage, const char *cut) {
     tmp->n = out->n = 0;
@@ -261,8 +261,8 @@ void symbol_put_fit(struct sink *out, const char *s, size_t width,
         if (!shorter(&now, &tmp, s, stage, cut)) break;
         fits = text_width(now.buf) <= width;
     }
-    /* When the last step threw away much more than it had to, the middle of
-     * what was there before it tells more: kernels that differ only in their
+    /* When the last step threw away much more than it had to, the middle of the
+     * text before that step tells more: kernels that differ only in their
      * template arguments stay apart. */
     bool waste = fits && stage > 3 && text_width(now.buf) * 3 < width * 2;
     const char *best = waste ? before.buf : now.buf;

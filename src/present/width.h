@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns of a text, or of its first n bytes, as text_put writes it. */
+/* Return the columns of a text, or of its first n bytes, as text_put writes
+ * it. */
 size_t text_width(const char *s);
 size_t text_width_n(const char *s, size_t n);
 
@@ -23,13 +24,13 @@ void text_put_n(struct sink *out, const char *s, size_t n);
 void text_put_wrapped(struct sink *out, const char *s, size_t col,
                       size_t indent, size_t limit);
 
-/* As text_put, at most `width` columns: `cut` ("…") takes the place
- * of the middle. */
+/* Writes what text_put does in at most `width` columns: `cut` ("…") takes the
+ * place of the middle. */
 void text_put_fit(struct sink *out, const char *s, size_t width,
                   const char *cut);
 
-/* The same for C++ symbols, which lose what tells least first: "void" and the
- * parameters, then namespaces, then what stands in <>, from the inside. */
+/* Does the same for C++ symbols, which lose what tells least first: "void" and
+ * the parameters, then namespaces, then what stands in <>, from the inside. */
 void symbol_put_fit(struct sink *out, const char *s, size_t width,
                     const char *cut);
 

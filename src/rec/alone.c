@@ -17,7 +17,7 @@
 #include "ring/procfile.h"
 #include "ring/sys.h"
 
-/* The main thread, the flusher and the keeper: as few as there may be. */
+/* The least number of threads: the main thread, the flusher and the keeper. */
 enum { FEWEST = 3 };
 
 /* Copies the mask of blocked signals of a thread. Returns false if it cannot be
@@ -34,7 +34,7 @@ static bool blocked_signals(int tasks, const char *tid, char out[32]) {
     return true;
 }
 
-/* Not gettid(): /proc may be of another namespace than ours. */
+/* This is not gettid(): /proc may be of another namespace than ours. */
 int alone_self(void) {
     char link[64];
     ssize_t n = readlink("/proc/thread-self", link, sizeof link - 1);
@@ -71,7 +71,7 @@ static bool main_has_left(const struct alone *a, int *tid, int *status) {
     return st.state == 'Z' || st.state == 'X';
 }
 
-/* 0: it cannot be told. */
+/* Returns the number of threads; 0 if it cannot be told. */
 static size_t threads(const struct alone *a) {
     struct stat st;
     return sys_fstat(a->tasks, &st) == 0 && st.st_nlink > 2
@@ -126,7 +126,7 @@ bool alone_now(const struct alone *a, int keeper, int *status) {
            threads(a) == n;
 }
 
-/* Do both have one table? Where the system does not tell: yes. */
+/* Do both have one table? Where the system does not tell, the answer is yes. */
 static bool same_table(int a, int b) {
     enum { FILES = 2 }; /* KCMP_FILES */
     return syscall(SYS_kcmp, a, b, FILES, 0, 0) <= 0;
@@ -139,8 +139,8 @@ static bool look_at_table(void *ctx, const char *name) {
     return l->alone;
 }
 
-/* A main thread that has left has no table, and the keeper is there to have the
- * one that it had. */
+/* A main thread that has left has no table, and the keeper has the one that it
+ * had. */
 bool alone_in_table(const struct alone *a, int keeper) {
     struct looking l = {a, keeper, 0, 0, true};
     int leader, status;

@@ -52,7 +52,7 @@ static struct {
 
 /* --- names of devices and queues ----------------------------------------- */
 
-/* 0: there are too many. With `tables`. */
+/* Returns the device's number; 0 if there are too many. `tables` is held. */
 static uint32_t device_number(struct rec_head *h, const char *name) {
     for (uint32_t i = 0; i < h->ndevices; i++)
         if (strncmp(h->devices[i].name, name, sizeof h->devices[i].name - 1) ==
@@ -111,7 +111,7 @@ static const char *device_name(const struct ops_device_tracer *t) {
     return t->device != NULL ? t->device : "(null)";
 }
 
-/* Without the calls that it must have it is no tracer. Members that the
+/* A tracer without the calls that it must have is refused. Members that the
  * caller's struct does not have yet are 0. */
 int ops_device_tracer_add_(const struct ops_device_tracer *t, size_t size) {
     struct host_state q;
@@ -150,8 +150,8 @@ void ops_device_tracer_remove(const struct ops_device_tracer *t) {
     host_state_restore(&q);
 }
 
-/* Both clocks at one moment: the device's between two reads of ours. Returns
- * how far apart those were. */
+/* Reads both clocks at one moment: the device's between two reads of ours.
+ * Returns how far apart those were. */
 static uint64_t both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
                             uint64_t *host) {
     uint64_t width = UINT64_MAX;
@@ -165,7 +165,7 @@ static uint64_t both_clocks(const struct ops_device_tracer *t, uint64_t *dev,
     return width;
 }
 
-static void begin(struct tracer *x) {
+static void tracer_begin(struct tracer *x) {
     x->gen = rec_session.gen;
     x->running = x->t.start(x->t.self) == 0;
     x->ns_per_tick = 0;
@@ -190,11 +190,11 @@ bool device_any(void) {
 void device_start(void) {
     pthread_mutex_lock(&all.lock);
     for (int i = 0; i < TRACERS; i++)
-        if (all.v[i].key != NULL) begin(&all.v[i]);
+        if (all.v[i].key != NULL) tracer_begin(&all.v[i]);
     pthread_mutex_unlock(&all.lock);
 }
 
-/* The rate over the whole time since the start: the longer, the better. A
+/* Finds the rate over the whole time since the start: the longer, the better. A
  * reading that was interrupted tells less than the one before, and would move
  * the work of one collection against that of the next. */
 static void measure(struct tracer *x) {
@@ -218,9 +218,9 @@ static uint64_t to_ps(const struct tracer *x, uint64_t tick) {
     return ps > 0 ? (uint64_t)ps : 0;
 }
 
-/* What one record says; a struct that was longer or shorter, too. */
-static void take(void *to, const struct ops_device_record *theirs,
-                 size_t size) {
+/* Takes one record; its struct may be longer or shorter than ours. */
+static void tracer_take(void *to, const struct ops_device_record *theirs,
+                        size_t size) {
     struct tracer *x = to;
     struct rec_head *h = rec_session.map.head;
     struct ops_device_record r = {0};
@@ -251,11 +251,11 @@ void device_take(bool last, void (*full)(void)) {
     for (int i = 0; i < TRACERS; i++) {
         struct tracer *x = &all.v[i];
         if (x->key == NULL) continue;
-        if (x->gen != rec_session.gen) begin(x);
+        if (x->gen != rec_session.gen) tracer_begin(x);
         if (!x->running) continue;
         if (last) x->t.stop(x->t.self);
         measure(x);
-        x->lost += x->t.collect(x->t.self, take, x);
+        x->lost += x->t.collect(x->t.self, tracer_take, x);
         if (last) x->running = false;
     }
     pthread_mutex_unlock(&all.lock);

@@ -8,15 +8,16 @@
 struct encoder;
 
 bool device_any(void); /* is there a tracer? */
-/* In the child of a fork: an accelerator's tracer does not work there. */
+/* Forgets all tracers, in the child of a fork: they do not work there. */
 void device_forget(void);
-/* In the keeper: begins those that have not, takes what they have. full() is
- * called, and waited for, whenever the batch is full. */
+/* The keeper calls these: they begin the tracers that have not begun and take
+ * what they have. full() is called, and waited for, whenever the batch is
+ * full. */
 void device_start(void);
 void device_take(bool last, void (*full)(void));
-/* In the flusher, while the keeper waits: the batch goes into the files. */
+/* Writes the batch into the files; the flusher calls it, the keeper waits. */
 void device_encode(struct encoder *e);
-/* What is known of the devices at the end. */
+/* Writes what is known of the devices at the end. */
 void device_facts(struct encoder *e);
 
 #endif

@@ -85,7 +85,7 @@ static void rank_facts(struct session *s, struct encoder *e) {
     encoder_fact_int(e, 0, FACT_WORLD_SIZE, (int32_t)(both >> 32));
 }
 
-/* At the head of each part. */
+/* Writes the facts at the head of each part. */
 static void part_facts(struct drain *d, void *ctx) {
     struct session *s = ctx;
     encoder_fact_int(&d->enc, 0, FACT_SCOPE_COST_PS,
@@ -101,8 +101,9 @@ static void put_events_path(struct session *s) {
              s->events.path);
 }
 
-/* The file's name is noted before anything goes into it, which a full buffer
- * may do at any scalar: a recovery must be able to cut the file. */
+/* Takes a scalar. The file's name is noted before anything goes into the file,
+ * which a full buffer may cause at any scalar: a recovery must be able to cut
+ * the file. */
 static void give_scalar(void *ctx, const char *tag, size_t n, int64_t step,
                         double value, double unix_s) {
     struct session *s = ctx;
@@ -116,8 +117,8 @@ static void give_scalar(void *ctx, const char *tag, size_t n, int64_t step,
     eventfile_scalar(&s->events, tag, n, step, (float)value, unix_s);
 }
 
-/* Scalars are on disk before the commit that says so. A recovery cuts off what
- * a kill in between left there twice. */
+/* Puts scalars on disk before the commit that says so. A recovery cuts off what
+ * a kill in between would leave there twice. */
 static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     struct session *s = ctx;
     (void)d;
@@ -130,15 +131,15 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     eventfile_mark(&s->events, &fl.scalars);
 }
 
-/* The rings still have them: the next pass gives them again. */
+/* Forgets scalars that the rings still have: the next pass gives them again. */
 static void forget_scalars(struct drain *d, void *ctx) {
     struct session *s = ctx;
     (void)d;
     if (s->events_open) eventfile_rollback(&s->events, &fl.scalars);
 }
 
-/* Machine counters belong to the time of a window; the last ones come when it
- * is closed already. */
+/* Samples the machine. Its counters belong to the time of a window; the last
+ * ones come when the window is closed already. */
 static void sample(struct session *s, uint64_t now, bool final) {
     bool on = final || (OPS_STATE_() & OPS_ON_BIT_) != 0;
     if (s->set.o.no_machine || s->set.o.flight ||
@@ -158,7 +159,7 @@ static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
     encoder_fact(e, 0, FACT_LOSS, text);
 }
 
-/* What is only known at the end. */
+/* Writes what is known only at the end. */
 static void last_facts(struct session *s) {
     struct encoder *e = &s->drain.enc;
     const struct rec_head *h = s->map.head;
@@ -189,7 +190,7 @@ static void last_facts(struct session *s) {
 /* --- a pass -------------------------------------------------------------- */
 
 static void wrote(struct session *s, int result) {
-    /* no error of its own: the one before still stands in the way */
+    /* without an error of its own, the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
         session_problem(s->map.head->stem, s->drain.files.error);
     else if (result == 0 && s->drain.files.error == 0 && !fl.folder_gone)
@@ -197,7 +198,7 @@ static void wrote(struct session *s, int result) {
     s->drain.files.error = 0;
 }
 
-/* A ring in reserve for the next thread; names. */
+/* Keeps a ring in reserve for the next thread, and names up to date. */
 static void housekeeping(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     thread_spare();
@@ -220,8 +221,8 @@ static void housekeeping(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A new segment may need a page of its own; without it the line stays
- * straight. */
+/* Keeps the clock straight. A new segment may need a page of its own; without
+ * it the line stays straight. */
 static void keep_clock(struct session *s) {
     struct rec_head *h = s->map.head;
     enum { PAGE = 4096, A_PAGE = PAGE / sizeof(struct rec_seg) };
@@ -251,7 +252,7 @@ static int pass(struct session *s, bool final) {
         device_facts(&s->drain.enc);
         last_facts(s);
     }
-    /* behind the samples that were just taken */
+    /* the tick comes after the samples that were just taken */
     REC_PUT(&h->last_tick, rec_ticks());
     int result = drain_commit(&s->drain);
     wrote(s, result);
@@ -266,8 +267,8 @@ static int pass(struct session *s, bool final) {
 }
 
 /* Is a ring an eighth full, or waiting to be used again? A thread that does
- * nothing but scopes fills a ring of 8 MiB in 10 ms, and room is given back
- * only behind a pass, during which it writes on: then the next look is soon. */
+ * nothing but scopes fills a ring of 8 MiB in 10 ms, and gets room back only
+ * behind a pass, during which it writes on: then the next look is soon. */
 static bool rings_fill(const struct session *s) {
     const struct rec_head *h = s->map.head;
     uint32_t n = REC_ACQUIRE(&h->nrings);
@@ -284,9 +285,9 @@ static bool rings_fill(const struct session *s) {
     return false;
 }
 
-/* Few passes are better: each costs writes, and what a pass takes of a thread
- * is a line of its own, in which XProf looks for the events of a step. What is
- * in the rings is as safe there as in the file. */
+/* Is it time for a pass? Few passes are better: each costs writes, and makes of
+ * each thread's events a line of its own, in which XProf looks for the events
+ * of a step. Events in the rings are as safe there as in the file. */
 static bool pass_is_due(const struct session *s, uint64_t now) {
     if (s->set.o.flight) return false;
     if (rings_fill(s)) {
@@ -296,7 +297,7 @@ static bool pass_is_due(const struct session *s, uint64_t now) {
     return now - fl.last_pass_ns >= FLUSH_NS || device_any();
 }
 
-/* Rings are left alone, only the clock is kept. */
+/* Leaves the rings alone and only keeps the clock. */
 static int idle_pass(struct session *s) {
     keep_clock(s);
     REC_PUT(&s->map.head->last_tick, rec_ticks());
@@ -322,7 +323,8 @@ static int dump(struct session *s) {
 
 /* --- windows and requests ------------------------------------------------ */
 
-/* Whoever holds the lock may be waiting for this thread: then later. */
+/* Starts a capture on demand. The holder of the lock may be waiting for this
+ * thread: then it is done later. */
 static void demand(struct session *s, uint64_t now) {
     if (pthread_mutex_trylock(&s->lock) != 0) {
         REC_PUBLISH(&s->signalled, 1);
@@ -334,7 +336,7 @@ static void demand(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The windows that time opens and closes; those of steps ops_step sees to. */
+/* Opens and closes the windows of time; ops_step does so for those of steps. */
 static void windows(struct session *s, uint64_t now) {
     if (!REC_ACQUIRE(&s->windowed)) return;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
@@ -347,7 +349,7 @@ static void windows(struct session *s, uint64_t now) {
             session_window(on);
         if (s->demand_until_ns > 0 && now >= s->demand_until_ns)
             s->demand_until_ns = 0;
-        /* when it may next open or close by itself */
+        /* this is when the window may next open or close by itself */
         uint64_t start = s->map.head->start_mono_ns;
         uint64_t next = window_next_ns(&s->window, since);
         next = next > UINT64_MAX - start ? 0 : next + start;
@@ -358,8 +360,9 @@ static void windows(struct session *s, uint64_t now) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A flight recorder's with the lock: a ring must not change hands meanwhile.
- * Whoever holds it may be stopping and wait for this thread: later, then. */
+/* Dumps. A flight recorder's rings are dumped with the lock: a ring must not
+ * change hands meanwhile. The holder of the lock may be stopping and wait for
+ * this thread: then it is done later. */
 static int dump_locked(struct session *s) {
     if (!s->set.o.flight) return dump(s);
     if (pthread_mutex_trylock(&s->lock) != 0) return DUMP_LATER;
@@ -368,11 +371,10 @@ static int dump_locked(struct session *s) {
     return result;
 }
 
-/* Looks at what others did. Rings of many programs at once: nobody's grow any
- * more when they hold too much together; a look costs as much as there are
- * files. A log folder that was removed: files without a name take all that is
- * written to them, and are gone with us, which is no error to anybody but the
- * user. */
+/* Looks at what others did. When the rings of many programs together hold too
+ * much, none grows any more; a look costs as much as there are files. When the
+ * log folder was removed, files without a name take all that is written to them
+ * and are gone with us: no call fails, so the user must be told. */
 static void look_around(struct session *s, uint64_t now) {
     if (now >= fl.next_crowd_ns) {
         memory_crowded(session_paths_ring_bytes(&s->paths) > s->paths.uid_cap);
@@ -388,8 +390,8 @@ static void look_around(struct session *s, uint64_t now) {
                     0);
 }
 
-/* Nobody but us is left: the program is over. Or it has left its table of
- * descriptors. */
+/* Ends the program if only our threads are left; leaves the table of
+ * descriptors if the program has. */
 static void end_when_alone(void) {
     int status;
     if (fl.program_ended || keeper_tid() == 0) return;
@@ -405,7 +407,7 @@ static void watch(struct session *s, uint64_t now) {
     bool asked = __atomic_exchange_n(&s->signalled, 0, __ATOMIC_ACQUIRE) != 0;
     if (now - fl.last_watch_ns >= WATCH_NS) {
         fl.last_watch_ns = now;
-        /* somebody made this file: that is a request, and it is removed */
+        /* a user made this file: that is a request, and it is removed */
         if (unlinkat(s->paths.logdir, "opscope.capture", 0) == 0) asked = true;
         housekeeping(s, now);
         look_around(s, now);
@@ -419,9 +421,10 @@ static void watch(struct session *s, uint64_t now) {
 
 /* --- the thread ---------------------------------------------------------- */
 
-/* Sleeps until the next pass is due or somebody asks. Returns true if it is
+/* Sleeps until the next pass is due or a thread asks. Returns true if it is
  * told to stop. While there is much to do it does not sleep at all: on a busy
- * machine whoever sleeps waits for others' time slices before it runs again. */
+ * machine a thread that sleeps waits for others' time slices before it runs
+ * again. */
 static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -451,7 +454,8 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
 
 /* --- begin and end ------------------------------------------------------- */
 
-/* Rings are a file in memory, to which the limit on files applies too. */
+/* Says that there are no rings. They are a file in memory, to which the limit
+ * on files applies too. */
 static int no_rings(void) {
     struct rlimit l;
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
@@ -474,9 +478,9 @@ static uint64_t addresses_left(void) {
     return used < l.rlim_cur ? l.rlim_cur - used : 0;
 }
 
-/* The ring file, as long as it may get, and mapped; the first pages of its
- * tables get memory. Of addresses the program keeps most: rings lie a page
- * apart, so that they may take twice their bytes. */
+/* Makes the ring file, as long as it may get, and maps it; the first pages of
+ * its tables get memory. The program keeps most of its addresses: rings lie a
+ * page apart, so that they may take twice their bytes. */
 static int map_rings(struct session *s) {
     static struct rec_head layout; /* too large for a stack */
     size_t tables = rec_layout(&layout);
@@ -492,7 +496,7 @@ static int map_rings(struct session *s) {
     }
     s->map.head = p;
     s->map.bytes = tables + rings;
-    /* rings, and tables of which most processes need little */
+    /* this is for rings, and for tables of which most processes need little */
     memory_allow(s->memory_cap + s->memory_cap / 4 + (1 << 20));
     if (!memory_back(p, offsetof(struct rec_head, rings)) ||
         !memory_count_losses(s->paths.ring) ||
@@ -519,8 +523,8 @@ static int open_files(struct session *s) {
     return session_problem(s->paths.stem, s->drain.files.error);
 }
 
-/* Everything that a session needs. The thread that starts it has the lock and
- * waits. */
+/* Makes everything that a session needs. The thread that starts the session has
+ * the lock and waits. */
 static int begin(struct session *s) {
     int error = rec_own_table();
     if (error != 0)
@@ -534,7 +538,7 @@ static int begin(struct session *s) {
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
     if (!names_session(&s->map) || !thread_spare()) return no_rings();
-    /* The stem fits: session_paths_make saw to that. */
+    /* The stem fits: session_paths_make has made sure of that. */
     struct rec_head *h = s->map.head;
     h->pid = (uint32_t)s->pid;
     h->gen = s->gen;
@@ -553,7 +557,7 @@ static int begin(struct session *s) {
     return 0;
 }
 
-/* What begin() opened; after a start that failed, as far as it came. */
+/* Closes what begin() opened; after a start that failed, as far as it came. */
 static void close_all(struct session *s, bool keep) {
     drain_free(&s->drain);
     session_paths_remove(&s->paths, keep);
@@ -596,7 +600,7 @@ static void loop(struct session *s) {
             pthread_cond_broadcast(&s->done);
             pthread_mutex_unlock(&s->flush_lock);
         }
-        /* where nothing could be written there is no use in trying at once */
+        /* where nothing could be written it is no use to try again at once */
         fl.more_waiting = due && result == 0 && !s->set.o.flight &&
                           rings_fill(s);
         watch(s, now);
@@ -614,7 +618,7 @@ static void *flusher(void *arg) {
         recover_folder_begin(&s->paths, rec_mono_ns());
         tell_begun(s, 0);
         loop(s);
-        /* The rest is written, and all is closed. */
+        /* Now the rest is written, and all is closed. */
         char name[NAME_MAX + 1];
         if (s->set.o.flight) {
             drain_flight(&s->drain);
@@ -623,7 +627,7 @@ static void *flusher(void *arg) {
         }
         s->drain.in_pieces = false;
         /* Under `opscope record` every process of a job is started; one that
-         * has nothing to say (a launcher) leaves nothing. */
+         * has recorded nothing (a launcher) leaves nothing. */
         bool empty = s->set.automatic && s->threads == 0;
         if (empty) files_discard(&s->drain.files);
         s->whole = empty ||
@@ -653,7 +657,8 @@ void flusher_init(void) {
     s->answered = s->asked; /* tickets of the parent's threads */
 }
 
-/* The caller's signals are all blocked (quiet), and so are the thread's. */
+/* The caller's signals are all blocked (host_state_save), and so are the
+ * thread's. */
 int flusher_start(void) {
     struct session *s = &rec_session;
     pthread_attr_t a;
@@ -693,7 +698,7 @@ int flusher_wait(uint64_t ticket) {
     return result;
 }
 
-/* The thread is not here, nor are its descriptors. */
+/* Forgets the thread and its descriptors: the child has neither. */
 void flusher_forked(void) {
     encoder_free(&rec_session.drain.enc);
     memset(&fl, 0, sizeof fl);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a thread of the program has and must find again: its signal mask, its
- * cancellation and its errno. Everything of ours that takes a lock or asks the
- * system for something in a thread of the program stands between these two
- * calls: no handler runs there (it might call us again), and the thread is not
+ * cancellation and its errno. All code of ours that takes a lock or makes a
+ * system call in a thread of the program stands between these two calls: no
+ * handler runs there (it might call us again), and the thread is not
  * cancelled. */
 #ifndef REC_HOST_STATE_H
 #define REC_HOST_STATE_H
@@ -20,7 +20,7 @@ static inline void host_state_save(struct host_state *h) {
     sigset_t all;
     h->error = errno;
     sigfillset(&all);
-    /* a cancellation that is on its way looks at the type only */
+    /* a cancellation that is on its way looks only at the type */
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &h->type);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &h->cancel);
     pthread_sigmask(SIG_SETMASK, &all, &h->mask);
@@ -30,7 +30,7 @@ static inline void host_state_restore(const struct host_state *h) {
     pthread_setcancelstate(h->cancel, NULL);
     pthread_setcanceltype(h->type, NULL);
     errno = h->error;
-    /* last: a handler that waited may leave from here by a jump */
+    /* this comes last: a handler that waited may leave from here by a jump */
     pthread_sigmask(SIG_SETMASK, &h->mask, NULL);
 }
 

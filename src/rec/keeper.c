@@ -55,7 +55,7 @@ static void close_nvml(void) {
     nvml_close(&keeper.nvml);
 }
 
-/* The batch is full: the flusher takes it. */
+/* Lets the flusher take the batch, which is full. */
 static void hand_over(void) {
     pthread_mutex_lock(&keeper.lock);
     keeper.full = true;
@@ -71,7 +71,7 @@ static void done(void) {
     pthread_mutex_unlock(&keeper.lock);
 }
 
-/* ops_stop() comes from a destructor then, in this thread (keeper_serve). */
+/* ops_stop() then comes from a destructor, in this thread (keeper_serve). */
 static void end_program(void) {
     pthread_mutex_lock(&keeper.lock);
     keeper.away = true;
@@ -99,7 +99,7 @@ void keeper_serve(void) {
     }
 }
 
-static void *run(void *arg) {
+static void *keeper_run(void *arg) {
     prctl(PR_SET_NAME, "opscope-keep");
     rec_self.ours = true;
     REC_PUBLISH(&keeper.listed, alone_self());
@@ -124,14 +124,15 @@ int keeper_start(const sigset_t *signals) {
     keeper.full = keeper.away = false;
     keeper.signals = *signals;
     rec_thread_attr(&a);
-    int error = pthread_create(&keeper.thread, &a, run, &rec_session);
+    int error = pthread_create(&keeper.thread, &a, keeper_run, &rec_session);
     pthread_attr_destroy(&a);
     REC_PUBLISH(&keeper.runs, error == 0);
     return error == 0 ? 0
                       : session_problem("no thread for the recorder", error);
 }
 
-/* After the job before. False: it is away, and will not do it. */
+/* Asks the keeper to do a job, after the job before. Returns false if the
+ * keeper is away and will not do it. */
 static bool ask(enum job job) {
     pthread_mutex_lock(&keeper.lock);
     while (keeper.job != NONE && !keeper.away)

@@ -20,7 +20,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Shared by all that came from one process. */
+/* This is shared by all processes that came from one. */
 struct family {
     uint64_t bytes; /* that all of them hold */
     uint64_t cap;   /* 0: nobody has said */
@@ -57,8 +57,8 @@ void memory_allow(uint64_t bytes) {
 }
 
 void *memory_map(int fd, size_t bytes) {
-    /* no access yet: a program that locks all that it maps (mlockall) would
-     * have all of it in memory at once */
+    /* there is no access yet: a program that locks all that it maps (mlockall)
+     * would have all of it in memory at once */
     void *p = sys_mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd,
                        0);
     if (p == MAP_FAILED) return NULL;
@@ -73,7 +73,7 @@ static bool populate(char *p, size_t n, size_t page) {
     while (madvise(p, n, MADV_POPULATE_WRITE) != 0) {
         if (errno == EINTR || errno == EAGAIN) continue;
         if (errno != EINVAL && errno != ENOSYS) return false;
-        /* what is in a page stays, should somebody be writing */
+        /* the contents of a page stay, since a thread may be writing */
         for (size_t i = 0; i < n; i += page)
             if (syscall(SYS_futex, p + i, FUTEX_WAKE, 1, NULL, NULL, 0) < 0)
                 return false;
@@ -97,7 +97,7 @@ static bool take(uint64_t n) {
     return false;
 }
 
-/* memory_count() may have set it lower meanwhile. */
+/* memory_count() may have set the count lower meanwhile. */
 void memory_freed(uint64_t n) {
     struct family *a = mem.all;
     uint64_t now = REC_LOAD(&a->bytes);
@@ -135,19 +135,19 @@ void memory_count(uint64_t bytes) { REC_PUT(&mem.all->bytes, bytes); }
 void memory_forked(void) {
     mem.taken = 0;
     mem.crowded = false;
-    /* where the page was there is a hole, which may be the program's by now */
+    /* where the page was there is a hole, which the program may have filled */
     mem.losses_page = NULL;
     mem.losses = &nowhere;
 }
 
-/* One page where the losses were, or for the first time. */
+/* Maps one page where the losses were, or for the first time. */
 static char *losses_page(int fd, off_t at, size_t page) {
     char *old = mem.losses_page;
     int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
                 (old != NULL ? MAP_FIXED : 0);
     char *p = sys_mmap(old, page, PROT_READ | PROT_WRITE, flags, fd, at);
     if (p == MAP_FAILED) return NULL;
-    /* a child that holds it would hold the whole file */
+    /* a child that has the page would hold the whole file */
     if (fd >= 0) madvise(p, page, MADV_DONTFORK);
     return p;
 }

@@ -14,37 +14,38 @@
 
 #include "ring/ring.h"
 
-/* Once in a process, before its first session; children of fork() have it from
- * their parent. Without memory for the page every process counts for itself. */
+/* Is called once in a process, before its first session; children of fork()
+ * have the page from their parent. Without memory for the page every process
+ * counts for itself. */
 void memory_init(void);
 
-/* How much the processes of this family may have together. The first one that
- * starts says it, and whoever allows more. */
+/* Says how much the processes of this family may have together. The first
+ * process that starts sets it, and later any that allows more. */
 void memory_allow(uint64_t bytes);
 
-/* Maps `bytes` of the ring file, without access and without memory: NULL when
- * that cannot be. Children of fork() do not have it. */
+/* Maps `bytes` of the ring file, without access and without memory. Returns
+ * NULL if that cannot be. Children of fork() do not have the mapping. */
 void *memory_map(int fd, size_t bytes);
 void memory_unmap(void *p, size_t bytes);
 
-/* Memory and access for [p, p + n) of what is mapped, in whole pages; false:
- * there is none, or not for us. Safe in any thread. */
+/* Gives [p, p + n) of the mapping memory and access, in whole pages. Returns
+ * false if there is no memory, or not for us. Safe in any thread. */
 bool memory_back(void *p, size_t n);
 
-/* What is counted for all: this process gives back what it took; somebody who
- * looked at every ring file says what it really is. */
+/* Change what is counted for all: this process gives back what it took; a look
+ * at every ring file says what they really hold. */
 void memory_give_back(void);
 void memory_count(uint64_t bytes);
-/* Somebody finished recordings of the dead, which held so much. */
+/* Takes off what recordings of the dead held that were finished. */
 void memory_freed(uint64_t bytes);
-/* In the child of a fork: what the parent took is the parent's. */
+/* Counts what the parent took as the parent's, in the child of a fork. */
 void memory_forked(void);
 
-/* Where losses are counted that belong to no ring: in the head of the ring file
- * (fd; false: that cannot be), where a kill leaves them, or nowhere (-1). The
- * page has one address for good, so that any thread may add to it at any time,
- * also one that sleeps while the session ends. In a child that no handler has
- * run for (clone) it is not there, but ops_state_ is 0. */
+/* Says where losses that belong to no ring are counted: in the head of the ring
+ * file fd, where a kill leaves them, or nowhere (-1). Returns false if that
+ * cannot be. The page has one address for good, so that any thread may add to
+ * it at any time, also one that sleeps while the session ends. In a child that
+ * no handler has run for (clone) the page is not there, but ops_state_ is 0. */
 bool memory_count_losses(int fd);
 struct rec_losses *memory_losses(void);
 
@@ -53,8 +54,8 @@ bool memory_is_much(void);
 /* Returns how often any process was refused memory. */
 uint64_t memory_refused(void);
 
-/* When others of this user hold too much, nobody gets more: told by the
- * flusher, which looks now and then. */
+/* Says whether others of this user hold too much: then nobody gets more. The
+ * flusher looks now and then. */
 void memory_crowded(bool yes);
 
 #endif

@@ -40,8 +40,9 @@ static uint32_t hash(const char *s, size_t n, uint32_t kind) {
     return (uint32_t)(h ^ h >> 29);
 }
 
-/* The number, or 0; *slot is where it stands or belongs. */
-static uint32_t find(const char *s, size_t n, uint32_t kind, uint32_t *slot) {
+/* Returns the number, or 0; *slot becomes where it stands or belongs. */
+static uint32_t names_find(const char *s, size_t n, uint32_t kind,
+                           uint32_t *slot) {
     uint32_t *table = REC_ACQUIRE(&all.table);
     *slot = 0;
     if (table == NULL) return 0;
@@ -78,8 +79,8 @@ static bool make_tables(void) {
     return true;
 }
 
-/* Makes sure that [0, to) of a table of the session's file has memory; an
- * eighth more than it had, so that many names ask seldom. */
+/* Makes sure that [0, to) of a table of the session's file has memory; it gets
+ * an eighth more than it had, so that many names ask seldom. */
 static bool backed(void *table, uint64_t most, uint64_t *have, uint64_t to) {
     if (*have >= to) return true;
     uint64_t want = *have + *have / 8 + GROW;
@@ -91,7 +92,7 @@ static bool backed(void *table, uint64_t most, uint64_t *have, uint64_t to) {
     return true;
 }
 
-/* The session's copy of names [from, all.n). */
+/* Writes the session's copy of names [from, all.n). */
 static bool copy_out(uint32_t from) {
     struct ring_map *v = all.session;
     if (v == NULL) return true;
@@ -114,10 +115,10 @@ static uint32_t too_many(void) {
     return 1;
 }
 
-static uint32_t add(const char *s, size_t n, uint32_t kind) {
+static uint32_t names_add(const char *s, size_t n, uint32_t kind) {
     uint32_t slot, id;
     if (!make_tables()) return 0;
-    if ((id = find(s, n, kind, &slot)) != 0) return id;
+    if ((id = names_find(s, n, kind, &slot)) != 0) return id;
     if (all.n == REC_NAMES || all.ntext + NAME_MAX_BYTES > REC_TEXT) {
         REC_PUT(&all.full, true);
         return too_many();
@@ -137,7 +138,7 @@ static uint32_t add(const char *s, size_t n, uint32_t kind) {
     return all.n - 1;
 }
 
-/* Would the long way only say no again? */
+/* Would the long way only fail again? */
 static bool hopeless(void) {
     if (REC_LOAD(&all.full)) return true;
     return REC_LOAD(&all.denied) != 0 &&
@@ -150,13 +151,13 @@ uint32_t names_intern(const char *name, uint32_t kind) {
     if (name == NULL) name = "(null)";
     size_t n = strnlen(name, NAME_MAX_BYTES + 1);
     n = text_cut(name, n, NAME_MAX_BYTES);
-    uint32_t slot, id = find(name, n, kind, &slot);
+    uint32_t slot, id = names_find(name, n, kind, &slot);
     if (id != 0) return id;
     if (hopeless()) return too_many();
     struct host_state q;
     host_state_save(&q);
     pthread_mutex_lock(&all.lock);
-    id = add(name, n, kind);
+    id = names_add(name, n, kind);
     pthread_mutex_unlock(&all.lock);
     host_state_restore(&q);
     return id;

@@ -7,15 +7,16 @@
 
 #include "ring/ring_map.h"
 
-/* The number of a name, from 2 on; 1 when there are too many (counted), 0 when
- * there is no memory. The text is copied; it is cut at 1 KiB. */
+/* Returns the number of a name, from 2 on; 1 if there are too many (counted), 0
+ * if there is no memory. The text is copied, and cut at 1 KiB. */
 uint32_t names_intern(const char *name, uint32_t kind);
 
-/* From now on names go into this session's tables as well; all that there are
- * are copied first. NULL: no session. False: there is no memory for them. */
+/* Puts names into this session's tables as well from now on; all present ones
+ * are copied first. NULL: no session. Returns false if there is no memory for
+ * them. */
 bool names_session(struct ring_map *v);
 
-/* Around fork(): nobody interns meanwhile. */
+/* Keep all threads from interning around fork(). */
 void names_fork_lock(void);
 void names_fork_unlock(void);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The calls as plain functions, for those who have no C compiler: what is a
- * macro or inline in the header, once more under its name with ops_fn_ before
- * it. Options come as text, so that nobody has to lay out a struct. */
+ * The calls as plain functions, for callers that have no C compiler: each macro
+ * or inline function of the header once more, with ops_fn_ in its name. Options
+ * come as text, so that nobody has to lay out a struct. */
 #include "rec/session.h"
 
+#include "base/text/percent.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,31 +31,10 @@ static const struct option {
 #undef ROW
 };
 
-static int hex(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* Undoes %XX and '+' in place; false: a bad escape. */
-static bool decode(char *s) {
-    char *to = s;
-    for (; *s != 0; s++) {
-        char c = *s == '+' ? ' ' : *s;
-        if (c == '%') {
-            int hi = hex(s[1]), lo = hi < 0 ? -1 : hex(s[2]);
-            if (lo < 0 || hi + lo == 0) return false;
-            c = (char)(hi << 4 | lo);
-            s += 2;
-        }
-        *to++ = c;
-    }
-    *to = 0;
-    return true;
-}
-
-/* Puts a value where it belongs; false: it is none of that form. */
-static bool put(struct ops_options *o, const struct option *row, char *value) {
+/* Puts a value where it belongs. Returns false if it does not have that
+ * form. */
+static bool put_option(struct ops_options *o, const struct option *row,
+                       char *value) {
     char *member = (char *)o + row->at, *end;
     if (row->form == FORM_TEXT) {
         memcpy(member, &value, sizeof value);
@@ -78,16 +58,17 @@ static bool put(struct ops_options *o, const struct option *row, char *value) {
     return row->form == FORM_SIZE;
 }
 
-/* One "name=value"; NULL, or what is wrong with it. */
+/* Sets one "name=value". Returns NULL, or what is wrong with it. */
 static const char *set_option(struct ops_options *o, char *text) {
     char *value = strchr(text, '=');
     if (value == NULL) return "it has no value";
     *value++ = 0;
-    if (!decode(value)) return "'%' must be followed by two hex digits";
+    if (!percent_decode(value)) return "'%' must be followed by two hex digits";
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(options[i].name, text) == 0)
-            return put(o, &options[i], value) ? NULL
-                                              : "that is no value for it";
+            return put_option(o, &options[i], value)
+                       ? NULL
+                       : "that is no value for it";
     return "there is no such option";
 }
 
@@ -120,7 +101,7 @@ int ops_fn_start(const char *logdir, const char *text) {
 
 /* --- the calls ----------------------------------------------------------- */
 
-/* A number from outside: what is no kind of a scope is the default. */
+/* Returns the kind for a number from outside; OPS_KIND_OP if it is none. */
 static uint32_t known(int kind) {
     return kind >= OPS_KIND_OP && kind <= OPS_KIND_PHASE ? (uint32_t)kind
                                                          : OPS_KIND_OP;

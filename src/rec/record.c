@@ -26,11 +26,12 @@ static inline uint32_t state_now(void) { return OPS_STATE_(); }
 
 static inline void leave(void) { REC_PUBLISH(&rec_self.busy, 0); }
 
-/* Where the caller has its frame on the stack. */
+/* The place of the caller's frame on the stack. */
 #define FRAME() ((uintptr_t)__builtin_frame_address(0))
 
-/* A call that was left in the middle by a jump out of a handler may have done
- * half of its work: what stands in the ring already is not open any more. */
+/* Mends the ring after a call that was left in the middle by a jump out of a
+ * handler and may have done half of its work: a scope that stands in the ring
+ * already is not open any more. */
 static void mend(struct rec_ring *r, const struct rec_slot *slots) {
     uint32_t d = r->depth;
     if (d > 0 && d <= REC_FRAMES) {
@@ -48,10 +49,10 @@ static void mend(struct rec_ring *r, const struct rec_slot *slots) {
         REC_PUBLISH(&r->marks, r->marks & ~(uint32_t)REC_IN_EPOCH);
 }
 
-/* `busy` is set: is the call that set it still going on? A handler that
+/* `busy` is set: has the call that set it been left by a jump? A handler that
  * interrupted it runs further down the stack, by more than the kernel's frame
- * of a signal (over 512 bytes everywhere), or on a stack of its own. Whoever
- * comes from as far up, or further, has left that call by a jump. */
+ * of a signal (over 512 bytes everywhere), or on a stack of its own. A caller
+ * from as far up, or further, has left that call by a jump. */
 static bool outlived(uintptr_t here) {
     enum { SIGNAL_FRAME = 512 };
     stack_t on;
@@ -62,10 +63,10 @@ static bool outlived(uintptr_t here) {
     return true;
 }
 
-/* The thread is inside of its ring from here to leave(). `busy` and then a
- * second look at the state: ops_stop() stores the state and then looks at
- * `busy`, with a barrier for both (threads_quiesce). Before that look the ring
- * may not be touched: it may be gone. When busy is set already, whoever set it
+/* Puts the thread inside its ring until leave(). It sets `busy` and then looks
+ * at the state again: ops_stop() stores the state and then looks at `busy`,
+ * with a barrier for both (threads_quiesce). Before that look the ring may not
+ * be touched: it may be gone. When busy is set already, the call that set it
  * keeps the ring there. */
 static inline struct rec_ring *enter_at(uint32_t gen, uintptr_t frame) {
     REC_PUT(&rec_self.busy, frame);
@@ -90,8 +91,8 @@ static inline struct rec_ring *enter_ring(uint32_t gen) {
     return enter_at(gen, FRAME());
 }
 
-/* The first call of a thread in a session, or of a child after a fork. Also
- * when no window is open: `any` wants the ring all the same. */
+/* Serves the first call of a thread in a session, or of a child after a fork;
+ * also calls when no window is open: `any` wants the ring all the same. */
 static __attribute__((noinline)) struct rec_ring *enter_slow(bool any) {
     uint32_t st = state_now();
     if (st & OPS_PENDING_BIT_) {
@@ -104,7 +105,7 @@ static __attribute__((noinline)) struct rec_ring *enter_slow(bool any) {
     return enter_ring(gen);
 }
 
-/* While a window is open; else NULL. */
+/* Returns the ring while a window is open; else NULL. */
 static inline struct rec_ring *enter(void) {
     uint32_t st = state_now();
     if (UNLIKELY(st != rec_self.word)) return enter_slow(false);
@@ -113,8 +114,9 @@ static inline struct rec_ring *enter(void) {
 
 /* --- slots --------------------------------------------------------------- */
 
-/* The limit is this thread's own copy of what the flusher has given back and
- * of what has memory behind it: looked at again when it is reached. */
+/* Is there more room? The limit is this thread's own copy of what the flusher
+ * has given back and of what has memory behind it: it is looked at again when
+ * it is reached. */
 static __attribute__((noinline)) bool more_room(struct rec_ring *r) {
     uint64_t limit = thread_room(r);
     REC_PUT(&r->write_limit, limit);
@@ -133,8 +135,9 @@ static inline void slot(struct rec_slot *s, uint64_t time, uint64_t rest) {
 }
 
 /* Writes a record with n bytes of payload into the thread's ring. */
-static inline void put(struct rec_ring *r, enum rec_kind kind, uint32_t name,
-                       uint64_t time, const void *payload, uint32_t n) {
+static inline void put_record(struct rec_ring *r, enum rec_kind kind,
+                              uint32_t name, uint64_t time, const void *payload,
+                              uint32_t n) {
     struct rec_slot *slots = rec_self.slots;
     const uint8_t *p = payload;
     uint64_t at = r->head, mask = rec_self.mask;
@@ -155,20 +158,20 @@ static inline void put(struct rec_ring *r, enum rec_kind kind, uint32_t name,
 
 static inline void emit(struct rec_ring *r, enum rec_kind kind, uint32_t name,
                         uint64_t time, const void *payload, uint32_t n) {
-    if (has_room(r)) put(r, kind, name, time, payload, n);
+    if (has_room(r)) put_record(r, kind, name, time, payload, n);
 }
 
 /* --- scopes -------------------------------------------------------------- */
 
-/* Which scope of which call of a function this is: the place in the program
- * and the place in the stack. */
+/* Which scope of which call of a function this is: the place in the program and
+ * the place in the stack. */
 #define WHERE()                                                                \
     (FRAME() + (uintptr_t)__builtin_return_address(0) * 0x9e3779b97f4a7c15u)
 
-/* How the program knows a scope: by when it began. Never 0. */
+/* Returns how the program knows a scope: by when it began. Never 0. */
 static inline uint32_t which(uint64_t t) { return (uint32_t)t | 1u << 31; }
 
-/* A new scope at depth d, which is below REC_FRAMES. */
+/* Opens a new scope at depth d, which is below REC_FRAMES. */
 static inline void push(struct rec_ring *r, uint32_t d, uint32_t name,
                         uint64_t where, uint64_t now) {
     struct rec_frame *f = &r->frames[d];
@@ -196,11 +199,11 @@ static __attribute__((noinline)) void close_long(struct rec_ring *r,
     uint32_t n = args_end - f->args;
     memcpy(payload, &dur, 8);
     memcpy(payload + 8, r->args + f->args, n);
-    put(r, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
+    put_record(r, REC_SCOPE_X, f->name, f->time, payload, 8 + n);
 }
 
-/* The innermost scope ends, if it is this one, short, without arguments and has
- * room: one slot. Else false, and nothing was done. */
+/* Ends the innermost scope in one slot, if it is this one, short, without
+ * arguments and there is room. Else returns false, and does nothing. */
 static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
                                uint64_t mask, uint32_t one, uint64_t now) {
     uint32_t d = r->depth - 1;
@@ -218,7 +221,7 @@ static inline bool close_plain(struct rec_ring *r, struct rec_slot *slots,
     return true;
 }
 
-/* The innermost scope ends. */
+/* Ends the innermost scope. */
 static void close_frame(struct rec_ring *r, uint64_t now) {
     uint32_t d = r->depth - 1;
     if (d < REC_FRAMES) {
@@ -231,13 +234,14 @@ static void close_frame(struct rec_ring *r, uint64_t now) {
     REC_PUBLISH(&r->depth, d);
 }
 
-/* Begins by hand at this depth that no window saw. */
+/* Returns the count of begins by hand at this depth that no window saw. */
 static uint16_t *unrecorded_begins(struct rec_ring *r) {
     return &r->unrecorded_begins[r->depth < REC_FRAMES ? r->depth : REC_FRAMES];
 }
 
-/* As enter(), where all is as it mostly is: nothing is called, so that the
- * callers need not save a register. False: the long way must be gone. */
+/* Does what enter() does in the usual case: it calls nothing, so that the
+ * callers need not save a register. Returns false if it cannot: the caller then
+ * takes the long way. */
 static inline bool enter_fast(uint32_t gen) {
     if (UNLIKELY(rec_self.busy != 0)) return false;
     REC_PUT(&rec_self.busy, FRAME());
@@ -251,7 +255,7 @@ static void count_abandoned(struct rec_ring *r) {
     REC_PUT(&r->lost[REC_LOST_ABANDONED], r->lost[REC_LOST_ABANDONED] + 1);
 }
 
-/* The innermost one was left by a jump. */
+/* Closes the innermost scope, which was left by a jump. */
 static void abandon(struct rec_ring *r, uint64_t now) {
     count_abandoned(r);
     *unrecorded_begins(r) = 0;
@@ -264,8 +268,9 @@ static bool is_top(const struct rec_ring *r, uint32_t one) {
     return d < REC_FRAMES && which(r->frames[d].time) == one;
 }
 
-/* Scopes inside of it that were left by longjmp() end with it. One that is not
- * there: too deep to be kept, or ended twice. */
+/* Closes a scope that is not the innermost. Scopes inside it that were left by
+ * longjmp() end with it. A scope that is not there was too deep to be kept, or
+ * ended twice. */
 static __attribute__((noinline)) void close_other(struct rec_ring *r,
                                                   uint32_t one, uint64_t now) {
     uint32_t n = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
@@ -296,9 +301,9 @@ static void close_below(struct rec_ring *r, uint32_t i, uint64_t end) {
     REC_PUBLISH(&r->depth, r->depth - 1);
 }
 
-/* A scope of a block that is open twice, in the same call of the same function:
- * the first, and what is between them, was left by a jump, and had ended when
- * the second was begun. */
+/* Closes a scope of a block that is open twice, in the same call of the same
+ * function: the first, and what is between them, was left by a jump, and had
+ * ended when the second was begun. */
 static void close_abandoned(struct rec_ring *r) {
     for (uint32_t i = 0; i + 1 < r->depth; i++) {
         uint32_t last = i;
@@ -309,8 +314,8 @@ static void close_abandoned(struct rec_ring *r) {
     }
 }
 
-/* The same where more are open than are kept: what was begun since the jump is
- * not kept, so that all is void from the first one on. */
+/* Does the same where more scopes are open than are kept: those begun since the
+ * jump are not kept, so that all are void from the first one on. */
 static void close_abandoned_deep(struct rec_ring *r, uint64_t where,
                                  uint64_t now) {
     uint32_t i = 0;
@@ -320,9 +325,9 @@ static void close_abandoned_deep(struct rec_ring *r, uint64_t where,
     while (r->depth > i) abandon(r, now);
 }
 
-/* Every scope of a block looks whether it is itself the innermost one; when
- * there are many open, all are looked at: then seldom, as deep as programs go
- * by right. */
+/* Begins a scope where many are open. Every scope of a block looks whether it
+ * is itself the innermost one; when many are open, all are looked at, but
+ * seldom, since sound programs do not go that deep. */
 static __attribute__((noinline)) void
 begin_deep(struct rec_ring *r, uint32_t name, uint64_t where, uint64_t now) {
     enum { SELDOM = 64 };
@@ -371,7 +376,7 @@ begin(uint32_t name, uint64_t where, bool block) {
     return (struct ops_scope_){which(now), gen};
 }
 
-/* The scope of a block, and one that is ended by ops_end(), wherever. */
+/* Begin the scope of a block, and one that ops_end() ends, anywhere. */
 struct ops_scope_ ops_begin_(uint32_t name) {
     return begin(name, WHERE(), true);
 }
@@ -387,7 +392,7 @@ static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
     leave();
 }
 
-/* A scope that began inside of a window is recorded when it ends outside. */
+/* A scope that began inside a window is recorded when it ends outside. */
 void ops_scope_end_(struct ops_scope_ s) {
     if (UNLIKELY(!rec_clock_is_tsc())) {
         end_slow(s, rec_ticks(), false);
@@ -407,7 +412,7 @@ void ops_scope_end_(struct ops_scope_ s) {
     leave();
 }
 
-/* The ring if this thread has one in this session, window or not. */
+/* Returns the ring if this thread has one in this session, window or not. */
 static struct rec_ring *enter_mine(void) {
     uint32_t gen = state_now() >> OPS_GEN_SHIFT_;
     if (gen == 0 || rec_self.gen != gen) return NULL;
@@ -421,8 +426,8 @@ void ops_begin_off_(void) {
     leave();
 }
 
-/* The innermost scope that was begun by hand ends. Scopes of blocks inside of
- * it end by themselves: those that are still there were left by a jump. */
+/* Ends the innermost scope that was begun by hand. Scopes of blocks inside it
+ * end by themselves: those that are still there were left by a jump. */
 static void close_by_hand(struct rec_ring *r, uint64_t now) {
     uint32_t at = r->depth;
     while (at > 0 && at <= REC_FRAMES && r->frames[at - 1].where != 0) at--;
@@ -560,7 +565,7 @@ void ops_device_span_(uint32_t track, uint32_t name, uint64_t t0, uint64_t t1,
 
 uint64_t ops_now(void) { return rec_mono_ns(); }
 
-/* The table gets its memory with the first of them. */
+/* Gives the table its memory with the first async. */
 static bool asyncs_ready(void) {
     struct rec_head *h = rec_session.map.head;
     if (LIKELY(REC_ACQUIRE(&h->asyncs_used))) return true;
@@ -573,8 +578,8 @@ static bool asyncs_ready(void) {
     return ok;
 }
 
-/* Open asyncs stand in a table, so that a kill does not lose them: a place
- * there is taken by whoever finds it free. */
+/* Open asyncs stand in a table, so that a kill does not lose them: a thread
+ * takes a place there that it finds free. */
 struct ops_async ops_async_begin_(uint32_t name) {
     struct ops_async a = {0, name, 0, REC_ASYNCS};
     struct rec_ring *r = enter();
@@ -652,8 +657,8 @@ void ops_step_(int64_t number) {
     begin_mark(false, number, now);
 }
 
-/* Steps lie in epochs: the last one of the epoch before has nobody else to end
- * it, and one that crossed the border would be a child of neither. */
+/* Steps lie in epochs: only this can end the last step of the epoch before, and
+ * a step that crossed into the next epoch would be a child of neither. */
 void ops_epoch_(int64_t number) {
     uint64_t now = rec_ticks();
     end_mark(false, now);

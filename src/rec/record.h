@@ -9,10 +9,10 @@ struct ring_map;
 
 /* Returns what a scope costs, in ps; measured on a ring of its own. */
 uint64_t record_cost_ps(const struct ring_map *v);
-/* Closes the step and epoch of the calling thread, and scopes of which it is
- * known that they were left. */
+/* Closes the step and epoch of the calling thread, and scopes that are known to
+ * have been left. */
 void record_close_steps(void);
-/* The thread ends: so do its scopes, step and epoch. */
+/* Closes the scopes, step and epoch of a thread that ends. */
 void record_close_all(void);
 
 #endif

@@ -38,7 +38,7 @@ struct seen {
     uint64_t freed; /* ... but those that were finished */
 };
 
-/* One thread's work. Its descriptors are its state. */
+/* One thread's work. Its descriptors tell its state. */
 struct search {
     int logdir, run; /* -1: not this one */
     bool stop;       /* atomic */
@@ -96,7 +96,7 @@ static bool look_at_file(void *ctx, const char *name) {
     return true;
 }
 
-/* Finishes what it can in the folder of a run. */
+/* Finishes the recordings that it can in the folder of a run. */
 static struct seen recover_one_run(int dir, uint64_t until_ns,
                                    const bool *stop) {
     struct looking l = {.dir = dir, .until_ns = until_ns, .stop = stop};
@@ -126,7 +126,8 @@ void recover_folder(int logdir, uint64_t until_ns, const bool *stop) {
 
 /* --- in a thread of its state -------------------------------------------- */
 
-/* What a dead run left may be half a gigabyte: passes do not wait for it. */
+/* Searches in a thread of its own: a dead run may have left half a gigabyte,
+ * and passes do not wait for it. */
 static void *search_thread(void *arg) {
     struct search *w = arg;
     uint64_t began = rec_mono_ns();
@@ -137,14 +138,14 @@ static void *search_thread(void *arg) {
     if (w->logdir >= 0) sys_close(w->logdir);
     if (w->run >= 0) sys_close(w->run);
     w->took_ns = rec_mono_ns() - began;
-    /* whoever sees it takes the struct; left alone, it is lost: 100 bytes */
+    /* whoever sees this takes the struct; else it is lost: 100 bytes */
     REC_PUBLISH(&w->done, true);
     return NULL;
 }
 
 static int again(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 
-static void start(const struct session_paths *p, bool all_runs) {
+static void search_start(const struct session_paths *p, bool all_runs) {
     pthread_attr_t a;
     struct search *w = calloc(1, sizeof *w);
     if (w == NULL) return;
@@ -165,8 +166,8 @@ static void start(const struct session_paths *p, bool all_runs) {
 
 void recover_folder_forked(void) { memset(&state, 0, sizeof state); }
 
-/* One of all that record into the folder looks after it. Where a folder cannot
- * be locked, each of them does. */
+/* Is it this program's turn? One of all that record into the folder looks after
+ * it. Where a folder cannot be locked, each of them does. */
 static bool is_mine(const struct session_paths *p) {
     if (!state.mine)
         state.mine = flock(p->run, LOCK_EX | LOCK_NB) == 0 ||
@@ -174,9 +175,9 @@ static bool is_mine(const struct session_paths *p) {
     return state.mine;
 }
 
-/* Looking is not what a short program is for, unless the dead hold much: then
- * nobody who lives looks after them (children, which leave by _exit, of a
- * process that does not record), and each that comes does a little. */
+/* A short program does not look, unless the dead hold much: then nobody who
+ * lives looks after them (children, which leave by _exit, of a process that
+ * does not record), and each program that comes does a little. */
 void recover_folder_begin(const struct session_paths *p, uint64_t now_ns) {
     memset(&state, 0, sizeof state);
     state.next_ns = now_ns + EVERY_MS * MS;
@@ -212,12 +213,13 @@ void recover_folder_look(const struct session_paths *p, uint64_t now_ns) {
     }
     if (now_ns < state.next_ns) return;
     state.next_ns = now_ns + EVERY_MS * MS;
-    if (!state.looked) start(p, true);
-    else if (is_mine(p) && (folder_changed(p) || state.others)) start(p, false);
+    if (!state.looked) search_start(p, true);
+    else if (is_mine(p) && (folder_changed(p) || state.others))
+        search_start(p, false);
     state.looked = true;
 }
 
-/* Waits for the thread, that long; false: it is still at work. */
+/* Waits that long for the thread. Returns false if it is still at work. */
 static bool wait_for_thread(uint64_t ms) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);

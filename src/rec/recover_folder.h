@@ -17,15 +17,16 @@ struct session_paths;
 
 /* Looks at the runs in a log folder, at most 256 of them, and finishes each
  * recording whose writer is dead; until that moment (ns of CLOCK_MONOTONIC) or
- * until *stop. What cannot be finished is left as it is. */
+ * until *stop. A recording that cannot be finished is left as it is. */
 void recover_folder(int logdir, uint64_t until_ns, const bool *stop);
 
-/* At the start of a session; every now and then; and at its end, which waits
- * for what is being finished just then, but not long. */
+/* Are called at the start of a session; every now and then; and at its end,
+ * which waits, but not long, for a recording that is being finished just
+ * then. */
 void recover_folder_begin(const struct session_paths *p, uint64_t now_ns);
 void recover_folder_look(const struct session_paths *p, uint64_t now_ns);
 void recover_folder_end(const struct session_paths *p);
-/* In a child of fork(). */
+/* Is called in a child of fork(). */
 void recover_folder_forked(void);
 
 #endif

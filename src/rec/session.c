@@ -25,7 +25,7 @@
 
 enum { TID_BYTES = (1 << 22) / 8 };
 
-/* A page of its own, also where pages are 64 KiB. */
+/* The state has a page of its own, also where pages are 64 KiB. */
 uint32_t ops_state_[OPS_STATE_WORDS_]
     __attribute__((aligned(OPS_STATE_WORDS_ * sizeof(uint32_t))));
 
@@ -49,7 +49,7 @@ void session_unlock(const struct host_state *q) {
     host_state_restore(q);
 }
 
-/* Returns a copy of the text that is never changed: somebody may be reading it.
+/* Returns a copy of the text that is never changed: a thread may be reading it.
  * There are few different ones. */
 static const char *keep_text(const char *text) {
     enum { TEXTS = 64 };
@@ -75,14 +75,14 @@ int session_problem(const char *what, int error) {
     return -1;
 }
 
-/* The same as session_problem for a text that stands in the program: without a
- * lock, which a handler or a child might find taken. */
+/* Does what session_problem does for a text that stands in the program: without
+ * a lock, which a handler or a child might find taken. */
 static int fail_with(const char *literal) {
     REC_PUBLISH(&rec_session.problem, literal);
     return -1;
 }
 
-/* The text stays as it is, whoever tells another meanwhile: nothing is
+/* The text stays as it is, even if a thread sets another meanwhile: nothing is
  * locked. */
 size_t ops_problem(char *buf, size_t n) {
     const char *text = REC_ACQUIRE(&rec_session.problem);
@@ -98,7 +98,7 @@ size_t ops_problem(char *buf, size_t n) {
 static struct host_state around_fork; /* with the lock */
 static bool forked_pending; /* whoever forked had not made a call yet */
 
-/* Nothing of ours changes while the child is made. */
+/* Makes sure that nothing of ours changes while the child is made. */
 static void before_fork(void) {
     struct host_state q;
     session_lock(&q);
@@ -136,7 +136,7 @@ static void leave_parent(void) {
     }
 }
 
-/* A child of a child that made no call is in its place: forked_pending. */
+/* A child of a child that made no call takes its place: forked_pending. */
 static void after_fork_child(void) {
     struct host_state q = around_fork;
     names_fork_unlock();
@@ -145,8 +145,9 @@ static void after_fork_child(void) {
     session_unlock(&q);
 }
 
-/* A child that was made without our handlers (clone(), _Fork()) is off, and has
- * nothing of its parent's rings: it must not look for them. With the lock. */
+/* Switches recording off in a child that was made without our handlers
+ * (clone(), _Fork()): it has nothing of its parent's rings and must not look
+ * for them. The lock is held. */
 static void look_whose(void) {
     struct session *s = &rec_session;
     if (s->gen == 0 || s->pid == getpid()) return;
@@ -293,8 +294,9 @@ static int start(struct session *s, const struct host_state *q) {
     return 0;
 }
 
-/* The program's own ops_start, when the environment started it at load: what
- * only the program knows (its steps, its rank, its signal) still counts. */
+/* Serves the program's own ops_start, when the environment started the recorder
+ * at load: what only the program knows (its steps, its rank, its signal) still
+ * counts. */
 static int start_again(struct session *s, const struct ops_options *o,
                        size_t size) {
     static struct settings own; /* with the lock: too large for small stacks */
@@ -319,10 +321,11 @@ static int start_again(struct session *s, const struct ops_options *o,
     return 0;
 }
 
-/* Threads of ours outlive the call, and thread_end() comes at the end of any
- * thread: the object that this code is in may never be unloaded. The shared
- * library is linked so; a plugin that holds the static one is not. Not with our
- * lock: whoever loads a library waits for it in a constructor, maybe. */
+/* Keeps the object that this code is in loaded for ever: threads of ours
+ * outlive the call, and thread_end() comes at the end of any thread. The shared
+ * library is linked so; a plugin that holds the static one is not. The lock is
+ * not held: a thread that loads a library may wait for our lock in a
+ * constructor. */
 static void pin(void) {
     static bool done;
     Dl_info info;
@@ -342,9 +345,9 @@ int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
     struct host_state q;
     int result;
     if (abi != OPS_RECORD_ABI) {
-        /* The program was compiled with another header: what its macros would
-         * do is not known, but that they do nothing while the first word is
-         * 0. */
+        /* The program was compiled with another header: nothing is known of
+         * what its macros would do, except that they do nothing while the first
+         * word is 0. */
         char text[OPS_PROBLEM_MAX];
         snprintf(text, sizeof text,
                  "the program was compiled with an opscope/record.h of ABI "
@@ -372,8 +375,8 @@ int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
     return result;
 }
 
-/* Under `opscope record`: from the beginning, whether or not the program will
- * call ops_start; its own start then finds it started. */
+/* Starts recording under `opscope record` from the beginning, whether or not
+ * the program will call ops_start; its own start then finds it started. */
 static __attribute__((constructor)) void start_by_environment(void) {
     if (settings_automatic()) ops_start(NULL, NULL);
 }
@@ -402,7 +405,7 @@ void ops_stop(void) {
     if (s->gen != 0 && s->pid == getpid()) {
         threads_quiesce();
         flusher_stop();
-        /* The signal is given back only if nobody has put another handler over
+        /* The signal is given back only if no other handler has been put over
          * ours meanwhile. */
         struct sigaction now;
         if (s->set.o.signal > 0 && s->set.o.signal == taken &&
@@ -416,11 +419,11 @@ void ops_stop(void) {
     session_unlock(&q);
 }
 
-/* Also when the program only returns from main(). */
+/* Stops also when the program only returns from main(). */
 static __attribute__((destructor)) void stop_at_exit(void) { ops_stop(); }
 
-/* Nobody else waits for the disk: the lock is held to ask, not for the answer.
- * Whoever stops meanwhile answers too. */
+/* Asks the flusher. The lock is held to ask, not for the answer, so that nobody
+ * else waits for the disk. A thread that stops meanwhile answers too. */
 static int ask_flusher(bool dump, struct host_state *q) {
     struct session *s = &rec_session;
     session_lock(q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The one session of a process, between ops_start and ops_stop. Calls on the
- * path see only ops_state_ and their own thread; the lock here is for starting,
- * stopping, and a thread's first call. */
+ * hot path see only ops_state_ and their own thread; the lock here is for
+ * starting, stopping, and a thread's first call. */
 #ifndef REC_SESSION_H
 #define REC_SESSION_H
 
@@ -35,7 +35,7 @@ struct session {
     struct rec_thread *owner[REC_RINGS]; /* of each ring, while it lives */
     uint64_t *tids;                      /* a bit for each tid that did */
 
-    /* the flusher's own */
+    /* used only by the flusher */
     struct session_paths paths;
     struct drain drain;
     struct eventfile events;
@@ -51,7 +51,7 @@ struct session {
     bool recorded;         /* a window was open at some time */
     uint32_t signalled;    /* set by the signal handler */
     uint32_t rank_changed; /* a new rank is not in the file yet */
-    /* a capture on demand */
+    /* of a capture on demand */
     uint32_t demand_steps_left;
     uint64_t demand_until_ns;
     bool saw_step;
@@ -60,15 +60,16 @@ struct session {
 };
 extern struct session rec_session __attribute__((visibility("hidden")));
 
-/* The lock, taken in a thread of the program. The flusher only tries it. */
+/* Take and give back the lock, in a thread of the program. The flusher only
+ * tries to take it. */
 void session_lock(struct host_state *q);
 void session_unlock(const struct host_state *q);
 void session_window(bool on);
-/* A step begins: opens or closes the window. */
+/* Begins a step: opens or closes the window. */
 void session_step(int64_t number);
-/* It ends, and none follows: nor is what follows part of a window of steps. */
+/* Ends the last step: what follows is not part of a window of steps either. */
 void session_step_end(void);
-/* The child's first call after a fork. */
+/* Is the child's first call after a fork. */
 void session_child(void);
 /* Tells ops_problem() what went wrong, and the words for an errno unless it is
  * 0. Returns -1. */
@@ -77,18 +78,18 @@ int session_problem(const char *what, int error);
 /* --- the flusher: the recorder's own thread, which takes what the rings hold
  * into the files (flusher.c) ---------------------------------------------- */
 
-/* Starts the thread and waits until it has made the session's files and rings:
- * 0, or -1 and ops_problem(). */
+/* Starts the thread and waits until it has made the session's files and rings.
+ * Returns 0, or -1 and ops_problem(). */
 int flusher_start(void);
-/* In a child of fork(), at once: forgets what it has of its parent. */
+/* Forgets, in a child of fork(), at once what it has of its parent. */
 void flusher_forked(void);
 /* Asks the flusher and waits for its answer; stop also joins it. */
 uint64_t flusher_ask(bool dump);
 int flusher_wait(uint64_t ticket);
-/* Once in a process, and in each child of a fork. */
+/* Is called once in a process, and in each child of a fork. */
 void flusher_init(void);
-/* The rest is written, the files are closed, the ring file is gone unless not
- * all of it is in the files. */
+/* Writes the rest, closes the files and removes the ring file, unless not all
+ * of it is in the files. */
 void flusher_stop(void);
 
 #endif

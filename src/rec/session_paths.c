@@ -28,7 +28,7 @@ enum {
 
 /* --- folders ------------------------------------------------------------- */
 
-/* mkdir -p. */
+/* Makes a folder and those above it, as mkdir -p does. */
 static int make_folders(char *path) {
     for (char *p = path + 1; *p != 0; p++) {
         if (*p != '/') continue;
@@ -42,7 +42,7 @@ static int make_folders(char *path) {
     return bad == EEXIST ? 0 : bad;
 }
 
-/* A folder that may be written but not listed is no less good. */
+/* Opens a folder; one that may be written but not listed will do. */
 static int open_folder(int at, const char *path) {
     int fd = sys_openat(at, path, FOLDER | O_NOFOLLOW, 0);
     if (fd < 0 && errno == EACCES)
@@ -50,8 +50,8 @@ static int open_folder(int at, const char *path) {
     return fd;
 }
 
-/* The folder of that name, made where it is missing. A link is none: whoever
- * can write to the folder around it could send us anywhere. */
+/* Opens the folder of that name, and makes it where it is missing. A link is
+ * refused: whoever can write to the folder around it could send us anywhere. */
 static int enter_folder(int at, const char *name, int *error) {
     *error = rec_mkdir(at, name);
     int fd = sys_openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -63,7 +63,7 @@ static int enter_folder(int at, const char *name, int *error) {
 static int log_folder(struct session *s) {
     struct settings *set = &s->set;
     char real[PATH_MAX];
-    /* a child's was there: one that is gone stays so */
+    /* a child's folder was there: one that is gone stays so */
     int error = set->child ? 0 : make_folders(set->logdir);
     if (error == 0 && realpath(set->logdir, real) == NULL) error = errno;
     if (error != 0) return session_problem(set->logdir, error);
@@ -72,8 +72,8 @@ static int log_folder(struct session *s) {
     return s->paths.logdir >= 0 ? 0 : session_problem(set->logdir, errno);
 }
 
-/* A folder for this run alone, named by the time. Ranks of one job that start
- * in the same second share it: they are one run. */
+/* Makes a folder for this run alone, named by the time. Ranks of one job that
+ * start in the same second share it: they are one run. */
 static int take_run(struct session *s, int profiles) {
     struct settings *set = &s->set;
     time_t now = time(NULL);
@@ -93,7 +93,7 @@ static int take_run(struct session *s, int profiles) {
     return error;
 }
 
-/* <logdir>/plugins/profile/<run>, as TensorBoard wants it. */
+/* Opens <logdir>/plugins/profile/<run>, as TensorBoard wants it. */
 static int run_folder(struct session *s) {
     struct settings *set = &s->set;
     int logdir = s->paths.logdir;
@@ -118,8 +118,8 @@ static int run_folder(struct session *s) {
 
 /* --- the stem ------------------------------------------------------------ */
 
-/* Is the stem free? The part file is what takes it, later, with O_EXCL; here
- * only those are skipped that are in use. */
+/* Is the stem free? The part file takes it later, with O_EXCL; here only stems
+ * in use are skipped. */
 static bool stem_free(const struct session_paths *p, const char *base) {
     char name[NAME_MAX + 1];
     struct stat st;
@@ -130,7 +130,7 @@ static bool stem_free(const struct session_paths *p, const char *base) {
     return true;
 }
 
-/* Takes the pointer's name: whoever has it has the stem. */
+/* Takes the pointer's name: whoever has that has the stem. */
 static int take_stem(struct session *s) {
     struct session_paths *p = &s->paths;
     long long who = s->set.child || s->id.rank < 0 ? (long long)s->pid
@@ -159,7 +159,7 @@ static int take_stem(struct session *s) {
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* What a container still allows: memory of files counts for it, too. */
+/* Returns what a container still allows: memory of files counts for it, too. */
 static uint64_t container_left(void) {
     struct cgroup g;
     char text[64];
@@ -176,10 +176,10 @@ static uint64_t container_left(void) {
                : g.memory_limit - (uint64_t)used;
 }
 
-/* Rings take at most what was asked for, and a quarter of what the file system
- * and the container have left; those of all programs of this user as much, or
- * an eighth of the file system if that is more (some may be in containers of
- * their own, so that theirs do not count). */
+/* Is there enough memory? Rings take at most what was asked for, and a quarter
+ * of what the file system and the container have left; those of all programs of
+ * this user as much, or an eighth of the file system if that is more (some may
+ * be in containers of their own, so that theirs do not count). */
 static bool enough(struct session *s) {
     struct statfs v;
     struct rlimit l;
@@ -222,15 +222,15 @@ uint64_t session_paths_ring_bytes(const struct session_paths *p) {
     return c.bytes;
 }
 
-/* A reader tells by this lock that we live: it goes with the descriptor, of
- * which there is one. */
+/* Takes the lock by which a reader knows that we live: it goes with the
+ * descriptor, of which there is one. */
 static void take_lock(int fd) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     fcntl(fd, F_OFD_SETLK, &l);
 }
 
-/* Locked before it has a name, where the system can do that: whoever finds it
- * unlocked knows that its program is gone. */
+/* Makes the ring file, locked before it has a name, where the system can do
+ * that: if it is found unlocked, its program is gone. */
 static int make_ring(int dir, const char *name) {
     char self[48];
     int fd = sys_openat(dir, ".", O_TMPFILE | O_RDWR, REC_RING_MODE);
@@ -247,8 +247,8 @@ static int make_ring(int dir, const char *name) {
     return fd;
 }
 
-/* Before there is a ring file: whoever finds the pointer after a kill knows
- * where it would be. */
+/* Writes the pointer before there is a ring file: after a kill it says where
+ * that would be. */
 static int write_pointer(struct session_paths *p, const char *folder) {
     char line[PATH_MAX + 8];
     int n = snprintf(line, sizeof line, "%s/%s\n", folder, p->ring_name);
@@ -258,7 +258,7 @@ static int write_pointer(struct session_paths *p, const char *folder) {
     return w == n ? 0 : w < 0 ? errno : ENOSPC;
 }
 
-/* 0, or errno. folder: absolute. */
+/* Tries one folder, an absolute path. Returns 0 or errno. */
 static int try_ring(struct session *s, const char *folder, const char *name) {
     struct session_paths *p = &s->paths;
     if (p->memory >= 0) sys_close(p->memory);
@@ -272,7 +272,8 @@ static int try_ring(struct session *s, const char *folder, const char *name) {
     return p->ring >= 0 ? 0 : errno;
 }
 
-/* In memory, where a store never waits for a disk; else beside the profile. */
+/* Opens the ring file in memory, where a store never waits for a disk; else
+ * beside the profile. */
 static int open_ring(struct session *s) {
     struct session_paths *p = &s->paths;
     char prefix[64], name[NAME_MAX + 1], folder[PATH_MAX];
@@ -302,7 +303,7 @@ int session_paths_make(struct session *s) {
         open_ring(s) != 0)
         return -1;
     /* Programs that die quickly, one after the other, leave a ring each, and
-     * none lives long enough to see to those before it: then it is done
+     * none lives long enough to recover those before it: then it is done
      * here. */
     enum { PATIENCE_NS = 50000000 };
     if (session_paths_ring_bytes(p) <= p->uid_cap / 2) return 0;
@@ -322,7 +323,7 @@ bool session_paths_gone(const struct session_paths *p) {
 void session_paths_remove(struct session_paths *p, bool keep) {
     struct stat st;
     int *fds[] = {&p->ring, &p->pointer, &p->memory, &p->run, &p->logdir};
-    /* without the pointer nobody would ever find it */
+    /* without the pointer nobody would ever find the ring file */
     if (p->pointer < 0 || sys_fstat(p->pointer, &st) != 0 || st.st_nlink == 0)
         keep = false;
     if (!keep && p->ring >= 0) unlinkat(p->memory, p->ring_name, 0);

@@ -28,13 +28,13 @@ struct session_paths {
 
 /* Makes the folders, picks a stem that is free, writes the pointer, by which
  * the rings are found after a kill, makes the ring file and works out how much
- * memory rings may have. -1 and ops_problem(). */
+ * memory rings may have. Returns 0, or -1 and ops_problem(). */
 int session_paths_make(struct session *s);
-/* Removes ring file and pointer and closes all. keep: only closes, for a
+/* Removes ring file and pointer and closes all. With keep it only closes, for a
  * recovery. */
 void session_paths_remove(struct session_paths *p, bool keep);
 
-/* Returns the bytes that ring files of this user hold there. */
+/* Returns the bytes that ring files of this user hold in that folder. */
 uint64_t session_paths_ring_bytes(const struct session_paths *p);
 /* Has the run's folder been removed? */
 bool session_paths_gone(const struct session_paths *p);

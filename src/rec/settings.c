@@ -19,7 +19,7 @@ static const char *env(const char *name) {
     return v != NULL && v[0] != 0 ? v : NULL;
 }
 
-/* Copies into the settings and returns the copy; NULL stays NULL. */
+/* Copies a text into the settings. Returns the copy; NULL if s is NULL. */
 static const char *keep(char *to, size_t cap, const char *from) {
     snprintf(to, cap, "%s", from != NULL ? from : "");
     return from != NULL ? to : NULL;

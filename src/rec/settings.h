@@ -19,7 +19,7 @@
 
 #include "opscope/record.h"
 
-/* Options with their strings copied, and the environment's word. */
+/* Options with their strings copied, and what the environment says. */
 struct settings {
     struct ops_options o;
     char logdir[PATH_MAX]; /* absolute once started */
@@ -30,14 +30,14 @@ struct settings {
     bool child;            /* of a fork: named by its pid */
 };
 
-/* size: of the caller's struct ops_options, which may be older or newer. */
+/* size is that of the caller's struct ops_options, older or newer. */
 void settings_read(struct settings *set, const char *logdir,
                    const struct ops_options *o, size_t size);
-/* For the child of a fork: same folder and run, no rank of its own. */
+/* Makes the settings those of a child of fork: same run, no rank of its own. */
 void settings_child(struct settings *set);
 /* Does the environment ask for a start at load? */
 bool settings_automatic(void);
-/* Does it forbid recording? */
+/* Does the environment forbid recording? */
 bool settings_forbidden(void);
 
 #endif

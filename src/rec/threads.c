@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who has which ring. A thread gets one at its first call and keeps it until
- * it ends; then the flusher empties it, and the next thread may have it. */
+ * Which thread has which ring. A thread gets one at its first call and keeps it
+ * until it ends; then the flusher empties it, and the next thread may have
+ * it. */
 #include "rec/session.h"
 
 #include <dlfcn.h>
@@ -39,10 +40,11 @@ static bool end_key_ok;
 
 /* --- rings --------------------------------------------------------------- */
 
-/* Full rings for half of the memory; then smaller ones, so that a program with
- * thousands of threads is seen in all of them. Rings begin with little of what
- * they may get: beyond the memory there are small ones, for threads that come
- * faster than the flusher can empty the rings of those that went. */
+/* Returns how large the next ring is. Full rings take half of the memory; then
+ * come smaller ones, so that a program with thousands of threads is seen in all
+ * of them. Rings begin with little of what they may get: beyond the memory
+ * there are small ones, for threads that come faster than the flusher can empty
+ * the rings of those that went. */
 static uint64_t ring_bytes(const struct session *s) {
     uint64_t bytes = s->set.o.ring_bytes, cap = s->memory_cap;
     while (bytes > RING_LEAST && bytes > cap / 4) bytes /= 2;
@@ -52,8 +54,8 @@ static uint64_t ring_bytes(const struct session *s) {
     return bytes;
 }
 
-/* A new ring at the end of the file, the beginning of it in memory: all of it
- * would take a thread's first call milliseconds. With the lock. */
+/* Makes a new ring at the end of the file and puts its beginning in memory: all
+ * of it would take a thread's first call milliseconds. The lock is held. */
 static struct rec_ring *ring_new(void) {
     struct session *s = &rec_session;
     struct rec_head *h = s->map.head;
@@ -138,8 +140,8 @@ static struct rec_ring *ring_free(uint32_t *index) {
     return NULL;
 }
 
-/* A flight recorder keeps what ended threads did until the memory is needed:
- * the one that ended first goes. */
+/* Returns the ring of the thread that ended first: a flight recorder keeps what
+ * ended threads did until the memory is needed. */
 static struct rec_ring *ring_ended(uint32_t *index) {
     struct session *s = &rec_session;
     struct rec_ring *oldest = NULL;
@@ -164,10 +166,11 @@ bool thread_spare(void) {
 
 static pthread_key_t end_key;
 
-/* Destructors of a thread are called in rounds, while any of them has set a key
- * again. Ours waits for the second: what those of the program do in the first
- * is recorded. Not for the last: a thread whose first call comes from one of
- * them would be gone before. */
+/* Is called when a thread ends. Destructors of a thread are called in rounds,
+ * while any of them has set a key again. Ours waits for the second round, so
+ * that what the program's do in the first is recorded. It does not wait for the
+ * last: a thread whose first call comes from one of them would be gone
+ * before. */
 static void thread_end(void *arg) {
     struct session *s = &rec_session;
     struct rec_thread *t = arg;
@@ -198,7 +201,8 @@ static void make_key(void) {
 
 void rec_thread_attr(pthread_attr_t *a) {
     enum { STACK = 512 << 10, PAGE = 4096 };
-    /* what glibc takes of every stack for thread-local variables, and a bit */
+    /* this is what glibc takes of every stack for thread-local variables, and a
+     * bit */
     size_t (*least)(const pthread_attr_t *) = NULL;
     void *f = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
     memcpy(&least, &f, sizeof least);
@@ -222,8 +226,8 @@ static void ring_take(struct rec_ring *r) {
     memset(r->reported, 0, sizeof r->reported);
     memset(r->unrecorded_begins, 0, sizeof r->unrecorded_begins);
     r->tid = (uint32_t)syscall(SYS_gettid);
-    /* The same tid twice is two threads: how many threads came before, or 0
-     * for the first with this tid. */
+    /* The same tid twice is two threads: this is the number of threads before,
+     * or 0 for the first with this tid. */
     r->thread = ++s->threads;
     if (s->tids != NULL && r->tid < TID_BITS) {
         uint64_t *w = &s->tids[r->tid / 64], bit = UINT64_C(1) << r->tid % 64;
@@ -262,14 +266,14 @@ static bool attach(uint32_t gen) {
     return true;
 }
 
-/* A call of a thread without a ring. */
+/* Counts a call of a thread without a ring. */
 static void count_lost(void) {
     if (OPS_STATE_() != 0)
         __atomic_fetch_add(&memory_losses()->no_ring, 1, __ATOMIC_RELAXED);
 }
 
-/* Signals are blocked first: a handler must not come in here once more, nor
- * leave it by a jump. */
+/* Signals are blocked first: a handler must neither come in here once more nor
+ * leave by a jump. */
 bool thread_attach(uint32_t gen) {
     struct host_state q;
     struct rec_thread *t = &rec_self;
@@ -279,9 +283,9 @@ bool thread_attach(uint32_t gen) {
         return false;
     }
     session_lock(&q);
-    /* without the key nobody would tell that a thread has gone */
+    /* without the key nobody would know that a thread has gone */
     pthread_once(&end_once, make_key);
-    /* busy: a handler, and what it interrupted uses the ring of before */
+    /* busy is set in a handler whose interrupted call uses the old ring */
     bool ok = t->busy == 0 && end_key_ok &&
               pthread_setspecific(end_key, t) == 0 && attach(gen);
     session_unlock(&q);
@@ -307,9 +311,9 @@ void ops_thread_name(const char *name) {
 
 /* --- the end ------------------------------------------------------------- */
 
-/* A thread that left without a word (by the system call, or it made its first
- * call in the last round of its destructors): what it knew of itself is
- * gone. */
+/* Frees the ring of a thread that left without telling (by the system call, or
+ * it made its first call in the last round of its destructors): what it knew of
+ * itself is gone. */
 static void forget_gone(uint32_t i) {
     struct session *s = &rec_session;
     struct rec_ring *r = s->map.ring[i];
@@ -317,7 +321,7 @@ static void forget_gone(uint32_t i) {
         syscall(SYS_tgkill, s->pid, r->tid, 0) == 0 || errno != ESRCH)
         return;
     s->owner[i] = NULL;
-    /* what is open ends with the session */
+    /* open scopes end with the session */
     if (r->depth > 0 || r->marks != 0) return;
     r->died = rec_ticks();
     REC_PUBLISH(&r->state, REC_RING_ENDED);
@@ -327,17 +331,19 @@ void threads_look_for_gone(void) {
     for (uint32_t i = 0; i < rec_session.map.head->nrings; i++) forget_gone(i);
 }
 
-/* With the lock: a thread that tells of its end cannot end meanwhile. */
+/* Is the ring's thread inside a call? The lock is held: a thread that tells of
+ * its end cannot end meanwhile. */
 static bool owner_busy(uint32_t i) {
     forget_gone(i);
     const struct rec_thread *t = rec_session.owner[i];
     return t != NULL && REC_ACQUIRE(&t->busy) != 0;
 }
 
-/* After ops_state_ is 0: no thread enters any more, and one that is inside
- * leaves within nanoseconds, unless it is not running just now. The barrier
- * makes the store of ops_state_ and the loads of `busy` ordered with the
- * stores and loads of all other threads, which then need none. */
+/* Waits for threads after ops_state_ became 0: no thread enters any more, and
+ * one that is inside leaves within nanoseconds, unless it is not running just
+ * now. The barrier makes the store of ops_state_ and the loads of `busy`
+ * ordered with the stores and loads of all other threads, which then need
+ * none. */
 void threads_quiesce(void) {
     struct session *s = &rec_session;
     const struct timespec pause = {0, 50000};

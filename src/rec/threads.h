@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who has which ring: what a thread knows of itself, and the calls by which it
- * gets a ring and gives it back. */
+ * Which thread has which ring: what a thread knows of itself, and the calls by
+ * which it gets a ring and gives it back. */
 #ifndef REC_THREADS_H
 #define REC_THREADS_H
 
@@ -40,22 +40,22 @@ extern __thread struct rec_thread rec_self
  * which is counted. */
 bool thread_attach(uint32_t gen);
 /* Returns how far a ring may be written, and gives it more memory where that is
- * what is missing. From its own thread, inside of a call. */
+ * what is missing. Its own thread calls it, inside a call. */
 uint64_t thread_room(struct rec_ring *r);
-/* Gives memory to rings whose threads will need it soon: the flusher's. */
+/* Gives rings memory that their threads will need soon; for the flusher. */
 void threads_look_ahead(void);
-/* Makes sure that there is a ring in memory that nobody has yet, for the next
- * thread. With the lock. */
+/* Makes sure that there is a ring in memory for the next thread. The caller has
+ * the lock. */
 bool thread_spare(void);
-/* Frees rings of threads that left without a word: the flusher's, with the
- * lock. */
+/* Frees rings of threads that left without telling; the flusher calls it, with
+ * the lock. */
 void threads_look_for_gone(void);
 /* Waits until no thread is inside a call, when nobody may write any more. */
 void threads_quiesce(void);
 /* Unmaps the rings. Returns false if threads hang in a call: their rings, and
  * the tables before, stay mapped. */
 bool threads_unmap(void);
-/* In the child of a fork: the parent's rings are not ours. */
+/* Forgets the parent's rings, in the child of a fork: they are not ours. */
 void threads_forget(void);
 
 /* Fills in the attributes of every thread of ours: an ordinary one, whatever

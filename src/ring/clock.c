@@ -102,7 +102,7 @@ struct rec_instant rec_clock_read(void) {
     return best;
 }
 
-/* ps per tick * 2^32 between two instants; 0 when they are too close. */
+/* Returns ps per tick * 2^32 between two instants; 0 if they are too close. */
 static uint64_t rate(const struct rec_instant *a, const struct rec_instant *b) {
     uint64_t ticks = b->tick - a->tick, ns = b->mono_ns - a->mono_ns;
     if (b->tick <= a->tick || b->mono_ns <= a->mono_ns) return 0;
@@ -138,8 +138,8 @@ void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
     h->start_tick = start.tick;
     h->start_mono_ns = start.mono_ns;
     h->start_unix_ns = start.unix_ns;
-    /* least: the smallest step between two reads, in ticks: 1 on most machines,
-     * where reading takes longer than a tick the time of a read. */
+    /* least becomes the smallest step between two reads, in ticks: 1 on most
+     * machines; where reading takes longer than a tick, the time of a read. */
     uint64_t least = UINT64_MAX, last = rec_ticks();
     for (int i = 0; i < 1000; i++) {
         uint64_t t = rec_ticks();
@@ -152,9 +152,10 @@ void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
     REC_PUBLISH(&h->nsegs, 1);
 }
 
-/* Often at first, when the guess is rough; then once a second, and after an
- * hour or so less and less: the table is finite, and by then the frequency is
- * known to a part in 10^9. When it is full the line stays straight. */
+/* Returns the time between two bends. It is short at first, when the guess is
+ * rough; then a second, and after an hour or so longer and longer: the table is
+ * finite, and by then the frequency is known to a part in 10^9. When the table
+ * is full the line stays straight. */
 static uint64_t bend_every_ns(uint32_t n) {
     if (n < 4) return (SEC_NS / 64) << (2 * n - 2);
     if (n < 256) return SEC_NS;
@@ -181,7 +182,7 @@ void rec_clock_bend(struct rec_head *h, struct rec_seg *segs) {
         s->ps = truth; /* the machine slept: a gap, not a slope */
         off = 0;
     }
-    /* Make up for `off` until the next bend, by 1000 ppm at most. */
+    /* The line makes up for `off` until the next bend, by 1000 ppm at most. */
     double bend = (double)off / (double)(bend_every_ns(n + 1) * NS_PS);
     if (bend > 1e-3) bend = 1e-3;
     if (bend < -1e-3) bend = -1e-3;

@@ -14,7 +14,8 @@
 
 #include "ring/ring.h"
 
-/* Set once, before the first session: whether ticks are the CPU's. */
+/* Says whether ticks are the CPU's; it is set once, before the first
+ * session. */
 extern bool rec_clock_tsc __attribute__((visibility("hidden")));
 
 static inline bool rec_clock_is_tsc(void) { return REC_LOAD(&rec_clock_tsc); }
@@ -25,7 +26,7 @@ static inline uint64_t rec_mono_ns(void) {
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Ticks where rec_clock_tsc is set. */
+/* Returns the CPU's ticks, for where rec_clock_tsc is set. */
 static inline uint64_t rec_counter(void) {
 #if defined(__x86_64__) || defined(__i386__)
     return __builtin_ia32_rdtsc();
@@ -50,32 +51,32 @@ struct rec_instant {
 };
 struct rec_instant rec_clock_read(void);
 
-/* May the CPU's own counter be the clock? Only where the kernel itself trusts
- * it: it ticks at one rate whatever the CPU does, and alike on all CPUs.
- * x86-64: invariant (CPUID), allowed (prctl) and the kernel's clock source.
- * aarch64: cntvct_el0, always. Others: no. When not, why[cap] says the reason,
- * else it is "". */
+/* May the CPU's own counter be the clock? It may only where the kernel itself
+ * trusts it: it ticks at one rate whatever the CPU does, and alike on all CPUs.
+ * On x86-64 it must be invariant (CPUID), allowed (prctl) and the kernel's
+ * clock source; on aarch64 cntvct_el0 always is; elsewhere it may not. If not,
+ * why[cap] says the reason, else it is "". */
 bool tsc_usable(char *why, size_t cap);
 
-/* The rule behind it, for x86: source is the kernel's current clock source,
- * "" when it does not say (gVisor). */
+/* The rule for x86: source is the kernel's current clock source, "" when the
+ * kernel does not say (gVisor). */
 bool tsc_trusted(bool invariant, bool allowed, const char *source, char *why,
                  size_t cap);
 
-/* Takes the TSC unless it may not be trusted or use_tsc is false. The counter
- * is measured from here to rec_clock_start, which waits until that is 2 ms:
- * there are things to do meanwhile. */
+/* Takes the TSC unless it cannot be trusted or use_tsc is false. The counter is
+ * measured from here to rec_clock_start, which waits until that is 2 ms: there
+ * are things to do meanwhile. */
 struct rec_instant rec_clock_begin(bool use_tsc);
 /* Fills the head's clock fields and its first segment: time 0 is now. */
 void rec_clock_start(struct rec_head *h, struct rec_seg *segs,
                      const struct rec_instant *first);
 
-/* From the flusher: bends the line when it is time to. */
+/* Bends the line when it is time to; only the flusher calls it. */
 void rec_clock_bend(struct rec_head *h, struct rec_seg *segs);
 
-/* The time of a tick, in picoseconds since the start of the session; ticks
- * before the start are 0. Exact and monotone. *at: which segment was used last,
- * a hint kept by the caller. */
+/* Returns the time of a tick, in picoseconds since the start of the session;
+ * ticks before the start are 0. Exact and monotone. *at is which segment was
+ * used last, a hint that the caller keeps. */
 static inline uint64_t rec_clock_ps(const struct rec_seg *segs, uint32_t n,
                                     uint32_t *at, uint64_t tick) {
     uint32_t i = *at;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of stores is the whole point: bytes to the files, the other commit,
- * then `active`. Whoever looks after a kill sees the old state or the new. */
+ * The order of stores is the whole point: first bytes to the files, then the
+ * other commit, then `active`. A reader after a kill sees the old state or the
+ * new. */
 #include "ring/drain.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "ring/ring_map.h"
 #include "ring/sys.h"
 
-/* Of a copy: what was changed in it goes to the ring file. */
+/* Writes what was changed in a copy to the ring file. */
 static int keep(struct drain *d, const void *p, size_t n) {
     uint64_t at = (uint64_t)((const char *)p - (const char *)d->map->head);
     int error = d->ring < 0 ? 0 : sys_write_all(d->ring, p, n, at, NULL);
@@ -28,7 +29,7 @@ static struct rec_commit *next_commit(struct drain *d) {
     return &d->map->head->commit[!d->map->head->active];
 }
 
-/* A plane's file is made when the first bytes for it come. */
+/* Makes a plane's file when the first bytes for it come. */
 static int open_plane(void *self, unsigned file) {
     struct drain *d = self;
     next_commit(d)->names[file] = 0;
@@ -51,15 +52,15 @@ static void give_scalar(void *self, const char *tag, size_t n, int64_t step,
     if (d->scalar != NULL) d->scalar(d->ctx, tag, n, step, value, unix_s);
 }
 
-/* The planes that have begun are those that have files. */
+/* Notes the planes that have begun: those that have files. */
 static void note_planes(struct drain *d) {
     d->enc.begun = 0;
     for (unsigned i = 0; i < REC_FILES; i++)
         if (d->files.f[i].fd >= 0) d->enc.begun |= 1u << i;
 }
 
-/* Returns ring i; NULL if it is not mapped, or free. A free one is the next
- * thread's, who may be taking it just now. */
+/* Returns ring i; NULL if it is not mapped, or free. A free ring is the next
+ * thread's, which may be taking it just now. */
 static struct rec_ring *used_ring(const struct ring_map *map, uint32_t i) {
     struct rec_ring *r = map->ring[i];
     return r == NULL || REC_ACQUIRE(&r->state) == REC_RING_FREE ? NULL : r;
@@ -69,8 +70,8 @@ static struct rec_ring *used_ring(const struct ring_map *map, uint32_t i) {
 static void drain_begin(struct drain *d) {
     struct rec_head *h = d->map->head;
     *next_commit(d) = h->commit[h->active];
-    /* Whoever commits without a pass over the rings (a new part) takes nothing
-     * out of them: their ends are those of the commit before. */
+    /* A commit without a pass over the rings (a new part) takes nothing out of
+     * them: their ends are those of the commit before. */
     for (uint32_t i = 0; i < d->map->nrings; i++) {
         struct rec_ring *r = used_ring(d->map, i);
         if (r == NULL) continue;
@@ -113,7 +114,7 @@ int drain_open(struct drain *d, struct ring_map *map, int dir, const char *stem,
     }
     drain_begin(d);
     if (ring >= 0) {
-        /* Goes on with the files that a dead process left. */
+        /* The files that a dead process left go on. */
         const struct rec_commit *c = &h->commit[h->active];
         for (unsigned i = 0; i < REC_FILES; i++)
             if (c->bytes[i] == 0)
@@ -139,7 +140,8 @@ static uint64_t ring_from(const struct rec_head *h, const struct rec_ring *r,
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* Scopes that are open, at the last known time unless told. */
+/* Writes the scopes that are open, as ending at the last known time unless
+ * told. */
 static void drain_open_scopes(struct drain *d, uint64_t end) {
     uint64_t t = 0; /* when the last of what is open began */
     for (uint32_t i = 0; i < d->map->nrings; i++) {
@@ -165,7 +167,7 @@ static void drain_open_scopes(struct drain *d, uint64_t end) {
     encoder_open_asyncs(&d->enc, end);
 }
 
-/* An eighth of the ring from there on, and no record is cut. */
+/* Returns the end of an eighth of the ring from there on; no record is cut. */
 static uint64_t piece_end(const struct rec_ring *r, uint64_t from,
                           uint64_t head) {
     const struct rec_slot *slots = rec_slots(r);
@@ -180,8 +182,8 @@ static uint64_t piece_end(const struct rec_ring *r, uint64_t from,
 static void drain_ring(struct drain *d, struct rec_ring *r, unsigned next) {
     const struct rec_head *h = d->map->head;
     uint64_t head = REC_ACQUIRE(&r->head);
-    /* A flight recorder: its writer may be at work on the oldest slots. Others
-     * never are, and the last record may lie beyond the limit. */
+    /* The writer of a flight recorder may be at work on the oldest slots. Other
+     * writers never are, and the last record may lie beyond the limit. */
     uint64_t most = r->slots - (h->flight ? REC_SLOT_MAX : 0);
     uint64_t from = ring_from(h, r, head, head, most);
     if (d->in_pieces) head = piece_end(r, from, head);
@@ -217,8 +219,9 @@ void drain_rings(struct drain *d, bool final, uint64_t end) {
 
 /* --- the flight recorder's dump ------------------------------------------ */
 
-/* The head of a ring whose thread runs: each field as it is at some moment.
- * Arguments of open scopes are not taken: they may change in the middle. */
+/* Copies the head of a ring whose thread runs: each field as it is at some
+ * moment. Arguments of open scopes are not taken: they may change in the
+ * middle. */
 static void flight_copy_head(struct rec_ring *to, const struct rec_ring *r) {
     memset(to, 0, sizeof *to);
     to->slots = r->slots;
@@ -244,8 +247,8 @@ static void flight_copy_head(struct rec_ring *to, const struct rec_ring *r) {
     to->epoch_time = REC_LOAD(&r->epoch_time);
 }
 
-/* Copies first, then asks how far the writer has come: what lies more than a
- * ring's length behind it by then was overwritten under the copy. */
+/* Copies a ring first, then asks how far the writer has come: slots more than a
+ * ring's length behind it by then were overwritten under the copy. */
 static void flight_ring(struct drain *d, struct rec_ring *r) {
     struct rec_head *h = d->map->head;
     unsigned next = !h->active;
@@ -256,8 +259,8 @@ static void flight_ring(struct drain *d, struct rec_ring *r) {
     struct rec_ring a, b;
     flight_copy_head(&a, r);
     uint64_t head = REC_ACQUIRE(&r->head);
-    /* Behind the backed ones there is no memory, and nothing. Acquire: the look
-     * at head that follows is not done before. */
+    /* Behind the backed slots there is no memory, and nothing to copy. Acquire:
+     * the look at head that follows is not done before. */
     uint64_t backed = REC_ACQUIRE(&r->backed_slots);
     for (uint64_t i = 0; i < backed; i++) {
         slots[i].time = REC_ACQUIRE(&rec_slots(r)[i].time);
@@ -267,8 +270,8 @@ static void flight_ring(struct drain *d, struct rec_ring *r) {
     flight_copy_head(&b, r);
     rec_ring_keep_common(&a, &b);
     a.head = head;
-    /* The record that is being written, and as much again: a CPU may show the
-     * slots of the next before the head of the last. */
+    /* Left out are the record that is being written, and as much again: a CPU
+     * may show the slots of the next record before the head of the last. */
     uint64_t most = r->slots - 2 * REC_SLOT_MAX;
     struct encoder_range range = {slots, ring_from(h, r, head, later, most),
                                   head, r->reported[h->active], a.lost};
@@ -293,7 +296,7 @@ void drain_flight(struct drain *d) {
 
 /* --- the commit ---------------------------------------------------------- */
 
-/* A device's plane has a list of its own. */
+/* A device's plane has a list of names of its own. */
 void drain_names(struct drain *d, unsigned file) {
     struct rec_commit *c = next_commit(d);
     uint64_t n = REC_ACQUIRE(&d->map->head->nnames);
@@ -316,7 +319,7 @@ static int failed(struct drain *d) {
     return -1;
 }
 
-/* The commit that was filled holds from here on: one store, or one write. */
+/* Makes the commit that was filled hold: one store, or one write. */
 static int flip(struct drain *d) {
     struct rec_head *h = d->map->head;
     unsigned next = !h->active;
@@ -347,7 +350,7 @@ int drain_commit(struct drain *d) {
     if (d->at_commit != NULL) d->at_commit(d, c, d->ctx);
     if (flip(d) != 0) return failed(d);
     files_commit(&d->files);
-    /* Room for the writers, now that it is safe. */
+    /* The writers get room, now that it is safe. */
     const struct rec_head *h = d->map->head;
     for (uint32_t i = 0; i < d->map->nrings && !h->flight; i++) {
         struct rec_ring *r = used_ring(d->map, i);
@@ -356,7 +359,8 @@ int drain_commit(struct drain *d) {
         REC_PUBLISH(&r->reusable_to, tail + r->slots - REC_SLOT_MAX);
         if (REC_ACQUIRE(&r->state) != REC_RING_ENDED || !emptied(r, h->active))
             continue;
-        /* from here on drain_begin leaves it alone: both ends are the last */
+        /* from here on drain_begin leaves the ring alone: both ends are the
+         * last */
         r->tail[!h->active] = tail;
         memcpy(r->reported[!h->active], r->reported[h->active],
                sizeof r->reported[0]);

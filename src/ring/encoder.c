@@ -32,7 +32,7 @@ enum {
     SLACK_PS = 1000000000, /* a line begins so far before its first event */
 };
 
-/* Ids of event metadata: names of the program have their own numbers, below
+/* Ids of event metadata: names of the program have numbers of their own, below
  * REC_NAMES; these stand above. */
 enum {
     META_STEP = REC_NAMES,
@@ -51,7 +51,7 @@ static const char *const meta_names[] = {
     "(name not recorded)",
 };
 
-/* Ids of stat metadata: one byte each for those in many events. */
+/* Ids of stat metadata: those in many events take one byte each. */
 enum {
     STAT_STEP = 1,
     STAT_ROOT,
@@ -106,7 +106,7 @@ static const char *const device_kind_names[] = {
 
 #define POINT     UINT64_MAX
 #define FLOW_MASK (((uint64_t)1 << 56) - 1)
-/* Ids beside the tids, which end at 2^22; 32 bits, for XProf. */
+/* Ids of lines beside the tids, which end at 2^22; 32 bits, for XProf. */
 enum { THREAD_ROW = 1 << 23, ASYNC_LINE = 1 << 30 };
 
 int encoder_init(struct encoder *e, const struct ring_map *map,
@@ -170,7 +170,7 @@ static void put_meta(struct encoder *e, unsigned file, uint32_t field,
     put_bytes(e, file, buf, (size_t)(p + n + k - buf));
 }
 
-/* A fact whose value, its tag included, is value[0..n). */
+/* Writes a fact whose value, its tag included, is value[0..n). */
 static void put_fact(struct encoder *e, unsigned file, const char *key,
                      const uint8_t *value, size_t n) {
     uint8_t buf[XSPACE_STAT_ROOM];
@@ -217,7 +217,7 @@ void encoder_begin(struct encoder *e, unsigned file) {
                  &(struct meta){META_STEP + i, meta_names[i],
                                 strlen(meta_names[i]), NULL});
     /* A device's plane is a file of its own while it is written; the host's
-     * has this among its other facts. */
+     * plane has this among its other facts. */
     if (file > 0)
         encoder_fact_int(e, file, FACT_START_UNIX_NS, h->start_unix_ns);
     else {
@@ -233,7 +233,7 @@ void encoder_begin(struct encoder *e, unsigned file) {
     if (file == 0 && e->out.add_facts != NULL) e->out.add_facts(e->out.self);
 }
 
-/* Returns where the text of a name lies, or NULL if it lies nowhere. */
+/* Returns where the text of a name lies; NULL if it lies nowhere. */
 static const char *name_text(const struct ring_map *map,
                              const struct rec_name *n) {
     if (n->at > REC_TEXT || n->bytes > REC_TEXT - n->at) return NULL;
@@ -310,8 +310,8 @@ static struct encoder_line *line_for(struct encoder *e, struct encoder_line *l,
 
 /* --- events -------------------------------------------------------------- */
 
-/* When an event was. dur: 0 is a span of no length; POINT is a point in time,
- * which has none. */
+/* When an event was. A dur of 0 is a span of no length; POINT is a point in
+ * time, which has none. */
 struct span {
     uint64_t ps, dur;
 };
@@ -351,8 +351,8 @@ static void put_event(struct encoder *e, struct encoder_line *l, uint32_t meta,
     e->events++;
 }
 
-/* The same without stats, at p: the loop's body. The length is known to be
- * below 128 (three numbers) and is filled in behind. */
+/* Writes the same without stats, at p: the loop's body. The length is known to
+ * be below 128 (three numbers) and is filled in behind. */
 static inline uint8_t *plain_event(uint8_t *p, uint32_t meta, uint64_t offset,
                                    uint64_t dur) {
     uint8_t *start = p;
@@ -441,8 +441,8 @@ static uint8_t *put_args(struct encoder *e, const uint8_t *a, size_t n,
     return p;
 }
 
-/* A span on the thread's line, or a point, with arguments; unfinished: it was
- * cut. */
+/* Writes a span on the thread's line, or a point, with arguments; unfinished:
+ * it was cut. */
 static void put_scope(struct encoder *e, uint32_t name, struct span at,
                       const uint8_t *args, size_t n, bool unfinished) {
     uint8_t stats[RECORD_ROOM], *p = put_args(e, args, n, stats);
@@ -477,7 +477,7 @@ static void put_memory(struct encoder *e, const struct record *r) {
 }
 
 /* The line of counters counts from the recording's start, not from a base of
- * its own: readers leave a line at 0 alone where they take the start off
+ * its own: readers leave a line at 0 as it is where they take the start off
  * others. */
 void encoder_counter(struct encoder *e, uint32_t name, double value,
                      uint64_t ps) {
@@ -498,7 +498,7 @@ void encoder_counter(struct encoder *e, uint32_t name, double value,
     e->events++;
 }
 
-/* Spans on one lane never overlap. */
+/* Writes a span on a lane; spans on one lane never overlap. */
 static void put_async(struct encoder *e, uint32_t name, uint64_t t0,
                       uint64_t t1, bool unfinished) {
     uint8_t stats[3 * XSPACE_STAT_ROOM], *p = stats;
@@ -616,7 +616,7 @@ static inline struct rec_slot load(const struct rec_slot *s) {
     return (struct rec_slot){REC_LOAD(&s->time), REC_LOAD(&s->rest)};
 }
 
-/* Slots [from, to) of a ring: what is still to be encoded. */
+/* Slots [from, to) of a ring that are still to be encoded. */
 struct run {
     const struct rec_slot *slots;
     uint64_t mask, from, to;
@@ -672,7 +672,7 @@ static const char *const loss_texts[REC_LOSSES] = {
     "ops_end() without a begin",  NULL,
 };
 
-/* As rec_clock_ps does it. */
+/* Scales ticks as rec_clock_ps does. */
 static inline uint64_t scale(uint64_t ticks, uint64_t mult) {
     return (uint64_t)((unsigned __int128)ticks * mult >> 32);
 }
@@ -690,7 +690,8 @@ static void plain_scopes(struct encoder *e, struct run *run) {
     const uint64_t ticks = (e->seg + 1 < n ? e->map->segs[e->seg + 1].tick
                                            : UINT64_MAX) -
                            seg.tick;
-    /* seg.ps minus the base, modulo 2^64: before the base is out of reach */
+    /* zero is seg.ps minus the base, modulo 2^64: no time before the base
+     * comes */
     const uint64_t zero = seg.ps - l->base_ps, mask = run->mask, to = run->to;
     uint8_t *p = l->buf + l->n, *end = l->buf + l->cap - EVENT_ROOM;
     uint64_t last = e->last, from = run->from;
@@ -756,14 +757,15 @@ void encoder_ring(struct encoder *e, const struct rec_ring *r,
     e->nnames = REC_ACQUIRE(&e->map->head->nnames);
     if (e->nnames > REC_NAMES) e->nnames = REC_NAMES;
     begin_thread(e, r);
-    /* behind an overwritten record: its rest */
+    /* these slots are the rest of an overwritten record */
     while (run.from < run.to &&
            rec_slot_kind(load(&run.slots[run.from & run.mask]).rest) ==
                REC_CONT)
         run.from++;
     if (REC_LOAD(&r->step_time) != 0) put_run_by_steps(e, run);
     else put_run(e, run);
-    /* Writes one event for each reason, where the thread's line has got to. */
+    /* Writes one event for each reason, at the last time of the thread's
+     * line. */
     for (unsigned i = 0; i < REC_LOSSES; i++) {
         uint64_t n = range->lost[i] - range->reported[i];
         if (n == 0 || n > INT64_MAX || loss_texts[i] == NULL) continue;
@@ -803,7 +805,7 @@ void encoder_open_scopes(struct encoder *e, const struct rec_ring *r,
     }
 }
 
-/* Any thread may have ended an async. */
+/* Has any thread ended this async? */
 static bool async_ended(const struct ring_map *map, const struct rec_async *a) {
     for (uint32_t i = 0; i < map->nrings; i++) {
         const struct rec_ring *r = map->ring[i];

@@ -42,18 +42,18 @@ struct encoder_line {
 };
 
 /* Where the bytes go. open and write return 0; anything else says that it
- * cannot be done, and then all is lost that was written since the last
- * commit. */
+ * cannot be done, and then all that was written since the last commit is
+ * lost. */
 struct encoder_out {
     void *self;
     /* Makes the file of a plane, before its first bytes. May be NULL. */
     int (*open)(void *self, unsigned file);
-    /* Comes behind the facts that begin the host's plane, to add more. May be
-     * NULL. */
+    /* Is called behind the facts that begin the host's plane, to add more. May
+     * be NULL. */
     void (*add_facts)(void *self);
     /* Appends to the file of a plane. */
     int (*write)(void *self, unsigned file, const void *p, size_t n);
-    /* Takes a scalar. NULL: scalars are not wanted. */
+    /* Takes a scalar. NULL if scalars are not wanted. */
     void (*scalar)(void *self, const char *tag, size_t n, int64_t step,
                    double value, double unix_s);
 };
@@ -80,8 +80,8 @@ int encoder_init(struct encoder *e, const struct ring_map *map,
 void encoder_free(struct encoder *e);
 
 /* Begins a plane: its name, its own metadata, and the facts that stand in the
- * ring file's head. The first bytes for a plane that has not begun do it
- * too. */
+ * ring file's head. The first bytes for a plane that has not begun do the
+ * same. */
 void encoder_begin(struct encoder *e, unsigned file);
 /* Writes a fact about the recording; on device planes about the device. */
 void encoder_fact(struct encoder *e, unsigned file, const char *key,
@@ -103,8 +103,8 @@ struct encoder_range {
 };
 void encoder_ring(struct encoder *e, const struct rec_ring *r,
                   const struct encoder_range *range);
-/* Writes the scopes, step and epoch that are still open, as ending at tick
- * `end`, and marked. slots tell a scope that has just ended. */
+/* Writes the scopes, step and epoch that are still open, marked, as ending at
+ * tick `end`. slots tell of a scope that has just ended. */
 void encoder_open_scopes(struct encoder *e, const struct rec_ring *r,
                          const struct rec_slot *slots, uint64_t end);
 void encoder_open_asyncs(struct encoder *e, uint64_t end);
@@ -121,7 +121,7 @@ struct encoder_device {
 };
 void encoder_device(struct encoder *e, const struct encoder_device *d);
 
-/* Writes out every line that is open: before a commit. */
+/* Writes out every line that is open; it is called before a commit. */
 void encoder_lines(struct encoder *e);
 
 #endif

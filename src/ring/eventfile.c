@@ -112,7 +112,8 @@ static size_t write_out(struct eventfile *f, const uint8_t *p, size_t n,
     return got;
 }
 
-/* The first record of every file. All of it or nothing: 0 or errno. */
+/* Writes the first record of every file, all of it or nothing. Returns 0 or
+ * errno. */
 static int write_version(struct eventfile *f) {
     static const char version[] = "brain.Event:2", writer[] = "opscope";
     struct timespec now = {0};
@@ -132,7 +133,7 @@ static int write_version(struct eventfile *f) {
     return err;
 }
 
-/* A new file under a name that nobody has. 0 or errno. */
+/* Makes a new file under a name that nobody has. Returns 0 or errno. */
 static int create(struct eventfile *f) {
     char name[EVENTFILE_NAME_MAX];
     if (f->folder[0] == '\0') return ENAMETOOLONG;
@@ -159,7 +160,8 @@ static void leave_file(struct eventfile *f) {
     f->size = f->in_file = 0;
 }
 
-/* Was the file removed, or cut by somebody else? What was in it is gone. */
+/* Finds out whether the file was removed, or cut by somebody else: what was in
+ * it is then gone. */
 static void check_file(struct eventfile *f) {
     struct stat st;
     if (f->fd < 0 || sys_fstat(f->fd, &st) != 0) return;
@@ -245,7 +247,7 @@ void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m) {
     }
     f->n = f->waiting = 0;
     if (!same) return;
-    /* what waited then went out first */
+    /* the records that waited at the mark went out first */
     f->size = m->size + m->n;
     f->in_file = m->in_file + m->waiting;
     f->written = m->written + m->waiting;

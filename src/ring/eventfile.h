@@ -49,52 +49,53 @@ struct eventfile {
     uint8_t buf[EVENTFILE_BUFFER];
 };
 
-/* Gets ready; makes no file yet (a program that has no scalar leaves none).
- * dir: the folder, which stays open as long as this is used; folder: its path.
- * host NULL: the machine's name. 0, or -ENAMETOOLONG: the path is too long, and
- * every scalar will be lost. */
+/* Gets ready, but makes no file yet (a program that has no scalar leaves none).
+ * dir is the folder, which stays open as long as this is used; folder is its
+ * path; host NULL stands for the machine's name. Returns 0, or -ENAMETOOLONG if
+ * the path is too long: then every scalar will be lost. */
 int eventfile_init(struct eventfile *f, int dir, const char *folder,
                    const char *host);
 
-/* Makes the file now, so that its name is known before anything is in it. 0, or
- * -errno. */
+/* Makes the file now, so that its name is known before anything is in it.
+ * Returns 0 or -errno. */
 int eventfile_begin(struct eventfile *f);
 
-/* Goes on with a file of another process in the folder, from `size` on: what
- * it has behind that is cut off. 0, or -errno: a new file will be made. */
+/* Goes on with a file of another process in the folder, from `size` on: what it
+ * has behind that is cut off. Returns 0 or -errno: then a new file will be
+ * made. */
 int eventfile_resume(struct eventfile *f, const char *name, uint64_t size);
 
-/* Adds a scalar. wall_time is Unix seconds. The tag is text of n bytes; what is
- * not UTF-8 becomes '?', since TensorBoard would refuse the whole record. A
- * full buffer is flushed first. About 30 ns, and a write for each 2,000 or so.
- */
+/* Adds a scalar. wall_time is Unix seconds. The tag is text of n bytes; bytes
+ * that are not UTF-8 become '?', since TensorBoard would refuse the whole
+ * record. A full buffer is flushed first. About 30 ns, and a write for each
+ * 2,000 or so. */
 void eventfile_scalar(struct eventfile *f, const char *tag, size_t n,
                       int64_t step, float value, double wall_time);
 
-/* The record of a scalar, as it stands in a file: bytes written to out, which
- * has room for EVENTFILE_RECORD_MAX. *cut: the tag was cut or mended. */
+/* Writes the record of a scalar, as it stands in a file, to out, which has room
+ * for EVENTFILE_RECORD_MAX. Returns its bytes. *cut: the tag was cut or
+ * mended. */
 size_t eventfile_record(uint8_t *out, const char *tag, size_t n, int64_t step,
                         float value, double wall_time, bool *cut);
 
 /* Writes what waits, into a new file where there is none or where it was
- * removed. A folder that was removed is not made again. 0, or -errno: what was
- * not written still waits, and the file ends with a whole record. */
+ * removed. A folder that was removed is not made again. Returns 0 or -errno:
+ * what was not written still waits, and the file ends with a whole record. */
 int eventfile_flush(struct eventfile *f);
 
-/* Where a file stands, to come back to: the scalars since then are given
- * again. */
+/* Where a file stands, to come back to: the scalars since then come again. */
 struct eventfile_mark {
     uint64_t size, written, lost, cut_tags, in_file, waiting;
     unsigned files;
     size_t n;
 };
 void eventfile_mark(const struct eventfile *f, struct eventfile_mark *m);
-/* What was written meanwhile is cut off again; where the file was removed, or
+/* Cuts off what was written since the mark; where the file was removed, or
  * another was begun, what is in it stays. */
 void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m);
 
 /* Flushes and closes; what could not be written is lost, and counted. The
- * struct can go on being used: the next flush makes a new file. */
+ * struct can be used again: the next flush makes a new file. */
 int eventfile_close(struct eventfile *f);
 
 #endif

@@ -22,7 +22,7 @@ void files_init(struct files *f, int dir, const char *stem, uint64_t part) {
     for (unsigned i = 0; i < REC_FILES; i++) f->f[i].fd = -1;
 }
 
-/* The name of a plane's file in the folder, while it is written. */
+/* Makes the name of a plane's file in the folder, while it is written. */
 static bool part_name(const struct files *f, unsigned file,
                       char name[NAME_MAX + 1]) {
     return rec_part_name(name, NAME_MAX + 1, f->stem, f->part, file, false);
@@ -79,7 +79,8 @@ int files_resume(struct files *f, unsigned file, uint64_t bytes) {
         sys_close(fd);
         return failed(f, EINVAL);
     }
-    /* killed between the commit and the length that tells of it */
+    /* the process was killed between the commit and the length that tells of
+     * it */
     int error = patch(fd, bytes);
     if (error != 0) {
         sys_close(fd);
@@ -104,7 +105,7 @@ int files_write(struct files *f, unsigned file, const void *p, size_t n) {
     return 0;
 }
 
-/* Gives the space back as well: on a full disk somebody needs it. */
+/* Gives the space back as well: on a full disk other programs need it. */
 void files_rollback(struct files *f) {
     for (unsigned i = 0; i < REC_FILES; i++) {
         if (f->f[i].fd < 0) continue;

@@ -30,36 +30,37 @@ struct files {
 
 void files_init(struct files *f, int dir, const char *stem, uint64_t part);
 
-/* The first FILES_HEAD bytes of a plane of so many in all: its tag and the
- * length of what follows. */
+/* Writes the first FILES_HEAD bytes of a plane of so many in all: its tag and
+ * the length of what follows. */
 void files_head(uint8_t *head, uint64_t bytes);
 
-/* A new file for a plane; it must not exist. -1 and f->error. */
+/* Makes a new file for a plane; it must not exist. Returns -1 and f->error. */
 int files_create(struct files *f, unsigned file);
-/* Removes one that was made and of which nothing was ever committed. */
+/* Removes a file that was made and of which nothing was ever committed. */
 void files_remove(struct files *f, unsigned file);
-/* Goes on with one that a dead process left, from `bytes` on. */
+/* Goes on with a file that a dead process left, from `bytes` on. */
 int files_resume(struct files *f, unsigned file, uint64_t bytes);
 
 /* Has somebody removed the file under us? */
 bool files_gone(const struct files *f);
 
-/* Appends; -1: nothing more can be written until files_rollback. */
+/* Appends. Returns -1 if nothing more can be written until files_rollback. */
 int files_write(struct files *f, unsigned file, const void *p, size_t n);
 /* Forgets what was written since the last commit; a device's file that had
  * none is removed, so that its plane begins anew. */
 void files_rollback(struct files *f);
-/* What was written counts: patches the lengths. */
+/* Makes what was written count: patches the lengths. */
 void files_commit(struct files *f);
 
-/* The devices' files and `tail` (n bytes: further planes) behind the host's
- * plane: the file is whole. -1 and f->error: nothing has changed but bytes that
- * nobody reads. */
+/* Puts the devices' files and `tail` (n bytes: further planes) behind the
+ * host's plane: the file is whole. Returns -1 and f->error if it cannot: then
+ * nothing has changed but bytes that nobody reads. */
 int files_join(struct files *f, const void *tail, size_t n);
-/* Gives the joined file its name, which is told, and removes the devices'.
- * Never replaces a file: takes another name (-2, -3, ...) if there is one. */
+/* Gives the joined file its final name, which goes to name, and removes the
+ * devices'. Never replaces a file: takes another name (-2, -3, ...) if there is
+ * one. */
 int files_finish(struct files *f, char name[NAME_MAX + 1]);
-/* Removes what files_create made: a start that failed. */
+/* Removes what files_create made, after a start that failed. */
 void files_discard(struct files *f);
 /* Closes the descriptors and leaves the files. */
 void files_close(struct files *f);

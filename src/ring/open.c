@@ -22,7 +22,7 @@
 #endif
 enum { CLOSE_UNSHARED = 1 << 1 }; /* CLOSE_RANGE_UNSHARE */
 
-/* Without /proc: what was opened must be what was seen. */
+/* Opens a file without /proc: what was opened must be what was seen. */
 static int open_seen(int dir, const char *name, int flags,
                      const struct stat *seen) {
     struct stat st;
@@ -78,8 +78,8 @@ static bool close_copy(void *ctx, const char *name) {
     return true;
 }
 
-/* Where the kernel cannot leave them out: the copies are closed. A pipe whose
- * other end waits for its end must not be held here. */
+/* Closes the copies where the kernel cannot leave them out. A pipe whose other
+ * end waits for its end must not be held here. */
 static void close_copies(void) {
     struct rlimit most;
     rlim_t n = 1 << 20;
@@ -99,7 +99,7 @@ int rec_own_table(void) {
         if (unshare(CLONE_FILES) != 0) return errno;
         close_copies();
     }
-    /* 0, 1 and 2: whoever prints in this thread prints nowhere */
+    /* 0, 1 and 2 lead nowhere: what this thread prints is lost */
     for (int fd = KEPT; fd >= 0 && fd < 2;)
         fd = sys_open("/", O_PATH | O_DIRECTORY);
     return 0;

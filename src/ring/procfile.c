@@ -18,7 +18,8 @@ long procfile_reread(int fd, char *buf, size_t cap) {
         if (got < 0 && n == 0) return -1;
         if (got <= 0) break;
         n += (size_t)got;
-        /* The kernel hands out small files at once: one call, not two. */
+        /* The kernel hands out small files at once: one call is enough, not
+         * two. */
         if (n < cap - 1 && n < 1024) break;
     }
     buf[n] = '\0';
@@ -118,7 +119,8 @@ bool proc_stat_parse(const char *text, size_t n, struct proc_stat *out) {
     out->state = close[2];
     p = close + 4;
     out->ppid = (int32_t)next_number(&p, end, 0);
-    /* behind group, session, terminal, the terminal's group and flags */
+    /* these stand behind group, session, terminal, the terminal's group and
+     * flags */
     out->minor_faults = next_number(&p, end, 5);
     out->child_faults = next_number(&p, end, 0);
     out->major_faults = next_number(&p, end, 0);

@@ -16,13 +16,13 @@
 long procfile_read(const char *path, char *buf, size_t cap);
 long procfile_read_at(int dir, const char *path, char *buf, size_t cap);
 long procfile_reread(int fd, char *buf, size_t cap);
-/* The same for the first line of a file, without its line end. */
+/* Does the same for the first line of a file, without its line end. */
 long procfile_read_line(int dir, const char *path, char *buf, size_t cap);
 
 /* Returns the rest of the line that begins with the key, behind ':' and blanks,
  * and its length; NULL if there is no such line. */
 const char *procfile_line(const char *text, const char *key, size_t *len);
-/* The same for a number. Its unit is not looked at. */
+/* Does the same for a number. Its unit is not looked at. */
 bool procfile_u64(const char *text, const char *key, uint64_t *out);
 
 /* Reads a number: digits only, all of the text, at most INT64_MAX. */

@@ -56,7 +56,7 @@ static int no_memory(const struct pointer *a) {
     return RECOVER_NO_MEMORY;
 }
 
-/* "<stem>.ring" gives the stem. */
+/* Takes the stem off "<stem>.ring". */
 static int pointer_init(struct pointer *a, int dir, const char *name, char *why,
                         size_t cap) {
     size_t n = strlen(name);
@@ -67,7 +67,7 @@ static int pointer_init(struct pointer *a, int dir, const char *name, char *why,
     return 0;
 }
 
-/* The same of a path: its folder is opened, and a->dir is the caller's to
+/* Does the same for a path: its folder is opened, and a->dir is the caller's to
  * close unless it is -1. */
 static int pointer_open(struct pointer *a, const char *path, char *why,
                         size_t cap) {
@@ -111,8 +111,8 @@ static bool read_pointer(int fd, struct pointer *a) {
     return false;
 }
 
-/* Opens the ring file that the pointer names. It must belong to whoever the
- * pointer belongs to: else a log folder could make us read any file. */
+/* Opens the ring file that the pointer names. Both must belong to one user:
+ * else a log folder could make us read any file. */
 static int open_ring(struct pointer *a, int flags) {
     struct stat st;
     int at = rec_open(a->dir, a->name, O_RDONLY);
@@ -134,7 +134,8 @@ static int open_ring(struct pointer *a, int flags) {
     return fail(a, "%s is not a file of the same user", a->ring);
 }
 
-/* The writer holds a lock on its ring file for as long as it lives. */
+/* Is the writer alive? It holds a lock on its ring file for as long as it
+ * is. */
 static bool is_alive(int fd) {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
@@ -176,7 +177,8 @@ bool recover_look_path(const char *pointer, struct recover_look *out) {
     return there;
 }
 
-/* Killed, or looked at, while it was started: a file without its magic. */
+/* Was the program killed, or is it looked at, while it started? Then the file
+ * has no magic. */
 static bool never_begun(int fd) {
     static const char none[sizeof REC_MAGIC - 1];
     char magic[sizeof none];
@@ -211,7 +213,7 @@ static int append(struct buffer *b, const void *p, size_t n) {
     return 0;
 }
 
-/* A plane that has no file begins with the head of one. */
+/* Begins a plane that has no file with the head of one. */
 static int unwritten_open(void *self, unsigned file) {
     struct unwritten *u = self;
     uint8_t head[FILES_HEAD] = {0};
@@ -230,7 +232,7 @@ static void unwritten_free(struct unwritten *u) {
     free(u);
 }
 
-/* Returns NULL if there is no memory. */
+/* Returns what is not in the files; NULL if there is no memory. */
 static struct unwritten *unwritten_read(struct ring_map *map) {
     struct unwritten *u = calloc(1, sizeof *u);
     if (u == NULL) return NULL;
@@ -271,13 +273,14 @@ static bool join_file(struct buffer *b, int fd, size_t bytes) {
                    fd, 0);
     if (p == MAP_FAILED) return false;
     b->n = bytes;
-    /* what the file has behind it, up to the end of the page */
+    /* these bytes of the file follow, up to the end of the page */
     size_t tail = rec_paged(bytes) - bytes; /* there is room for it */
     memset(b->p + bytes, 0, tail);
     return true;
 }
 
-/* Joins plane i: what its file holds by the commit, and what it does not. */
+/* Joins plane i: what its file holds by the commit, and what it does not
+ * hold. */
 static bool join_plane(struct buffer *b, const struct pointer *a,
                        const struct unwritten *u, unsigned i,
                        char name[NAME_MAX + 1]) {
@@ -326,7 +329,7 @@ static int join(const struct unwritten *u, const struct pointer *a,
     return 0;
 }
 
-/* One try. Returns 1 if the program went on while we looked. */
+/* Tries once to read. Returns 1 if the program went on meanwhile. */
 static int read_map(int fd, const struct pointer *a, struct ring_map *map,
                     struct recovered *out) {
     const char *reason;
@@ -492,8 +495,8 @@ static bool head_folder(const struct rec_head *h, char out[PATH_MAX]) {
     return true;
 }
 
-/* Whoever copied the log folder has a pointer to a ring that is not theirs. One
- * that was moved is: nothing stands where it was. */
+/* Is the pointer in a copy of the log folder? Then the ring is not the copy's.
+ * A folder that was moved is no copy: nothing stands where it was. */
 static bool is_copy(const struct pointer *a, const struct rec_head *h) {
     char folder[PATH_MAX];
     struct stat st;
@@ -505,7 +508,7 @@ static bool is_copy(const struct pointer *a, const struct rec_head *h) {
 }
 
 /* Returns the event file that the head names, by its name in the log folder: it
- * is going to be cut. NULL: the head names none. */
+ * is going to be cut. NULL if the head names none. */
 static const char *events_name(const struct closing *f) {
     static const char begin[] = "events.out.tfevents.";
     const char *base = strrchr(f->map.head->events, '/');
@@ -532,8 +535,8 @@ static void cut_events(const struct closing *f) {
     sys_close(fd);
 }
 
-/* Goes on in the program's file where it had one, else in one whose name is
- * noted first: when this recovery is killed too, the next one cuts it back. */
+/* Goes on in the program's event file where it had one, else in one whose name
+ * is noted first: if this recovery is killed too, the next one cuts it back. */
 static void resume_events(struct closing *f) {
     struct rec_head *h = f->map.head;
     const char *name = events_name(f);
@@ -572,8 +575,9 @@ static bool exists(int dir, const char *name) {
     return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Closes a part that was joined. Killed before its rename: that is made up for;
- * or after it: the devices' files, which are in it, may still be there. */
+/* Closes a part that was joined. If the program was killed before its rename,
+ * the part is renamed; if after, the devices' files, which are in it, may still
+ * be there. */
 static bool close_part(const struct pointer *a, uint64_t part) {
     struct files f;
     char name[NAME_MAX + 1];
@@ -585,8 +589,8 @@ static bool close_part(const struct pointer *a, uint64_t part) {
     return true;
 }
 
-/* Closes the parts before the last one, which are joined when it begins, then
- * renamed. One behind it was made and never used. */
+/* Closes the parts before the last one: they are joined when the last one
+ * begins, then renamed. A part behind it was made and never used. */
 static void close_other_parts(const struct pointer *a, uint64_t last) {
     struct files f;
     files_init(&f, a->dir, a->stem, last + 1);
@@ -598,7 +602,7 @@ static void close_other_parts(const struct pointer *a, uint64_t last) {
 /* Writes what only the rings have. */
 static int close_rings(struct closing *f) {
     const struct rec_head *h = f->map.head;
-    /* what no ring's line tells of */
+    /* these are the losses that no ring's line tells of */
     uint64_t lost = h->lost.no_ring + h->lost.names + h->drops_write;
     cut_events(f);
     drain_rings(&f->d, true, 0);
@@ -620,8 +624,8 @@ static int close_files(struct closing *f, int ring,
     f->d.at_commit = flush_events;
     f->d.ctx = f;
     close_other_parts(f->at, part);
-    /* killed between the rename and the removal of the pointer: nothing is left
-     * to do */
+    /* the program was killed between the rename and the removal of the pointer:
+     * nothing is left to do */
     if (h->done &&
         rec_part_name(name, sizeof name, f->at->stem, part, 0, false) &&
         !exists(f->at->dir, name) && close_part(f->at, part))
@@ -655,9 +659,9 @@ static int close_ring(int fd, struct pointer *a, struct recover_closed *out) {
         fail(a, "its ring file belongs to another profile");
     } else {
         out->pid = f->map.head->pid;
-        /* Opens the log folder: <logdir>/plugins/profile/<run>/<stem>. By the
-         * names in the head while they hold, since each may be a link to
-         * somewhere else. */
+        /* The log folder is <logdir> of <logdir>/plugins/profile/<run>/<stem>.
+         * It is opened by the names in the head while they hold, since each may
+         * be a link to somewhere else. */
         bool known = head_folder(f->map.head, f->folder) &&
                      same_folder(f->at, f->folder);
         for (int i = 0; known && i < 3; i++) {
@@ -693,10 +697,11 @@ static bool find_part(void *ctx, const char *name) {
     return !f->found;
 }
 
-/* A pointer and nothing else: killed when the profile was closed and the ring
- * file gone, or before there was one. That one must be old: its program may be
- * about to make it. Nor is one removed whose folder cannot be listed: who knows
- * what is still being written there. */
+/* Is there a pointer and nothing else? The program was killed when the profile
+ * was closed and the ring file gone, or before there was one. In that case the
+ * pointer must be old: its program may be about to make the ring file. If the
+ * folder cannot be listed, the answer is no: files may still be written
+ * there. */
 static bool only_pointer(const struct pointer *a) {
     char name[NAME_MAX + 1];
     struct stat st;
@@ -725,7 +730,7 @@ static int close_pointer(struct pointer *a, struct recover_closed *out) {
     if (fd < 0) return only_pointer(a) ? 0 : -1;
     int result = 0;
     if (sys_lock(fd) && never_begun(fd)) {
-        /* killed while it started: what there is beside the ring goes too */
+        /* it was killed while it started: the files beside the ring go too */
         struct files f;
         files_init(&f, a->dir, a->stem, 0);
         files_remove(&f, 0);

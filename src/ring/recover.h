@@ -41,10 +41,11 @@ int recover_read(const char *pointer, struct recovered *out, char *why,
 void recover_free(struct recovered *r);
 
 /* The points of curves (ops_scalar) that only the rings of a dead program have,
- * as records of an event file: they belong behind the first `bytes` of the file
- * of that name in the log folder ("": there is none yet), where what follows by
- * now stands among them too. Returns 0; -1 if there is nothing to be read, or
- * the program is alive and will write them itself; or RECOVER_NO_MEMORY. */
+ * as records of an event file. They belong behind the first `bytes` of the file
+ * of that name in the log folder ("": there is none yet); records that follow
+ * there by now are among them, too. Returns 0; -1 if there is nothing to be
+ * read, or the program is alive and will write them itself; or
+ * RECOVER_NO_MEMORY. */
 struct recovered_scalars {
     char file[256];
     uint64_t bytes;
@@ -73,7 +74,7 @@ struct recover_closed {
 };
 
 /* Writes what the rings have into the files, closes them and removes ring file
- * and pointer. Not for a program that is still alive, nor for another user's.
+ * and pointer. Refuses a program that is still alive, and another user's.
  * Returns 0; -1, and a sentence in why. The second is for the pointer of that
  * name in an open folder. */
 int recover_close(const char *pointer, struct recover_closed *out, char *why,

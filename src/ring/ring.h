@@ -38,8 +38,9 @@
 
 #define REC_MAGIC "OPSRING1"
 
-/* What several threads look at is loaded and stored by these alone. Whoever
- * acquires a value that was published sees all that was stored before it. */
+/* Values that several threads look at are loaded and stored only by these. A
+ * thread that acquires a value that was published sees all that was stored
+ * before it. */
 #define REC_LOAD(p)       __atomic_load_n(p, __ATOMIC_RELAXED)
 #define REC_ACQUIRE(p)    __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define REC_PUT(p, v)     __atomic_store_n(p, v, __ATOMIC_RELAXED)
@@ -141,7 +142,7 @@ enum rec_loss {
 enum rec_ring_state { REC_RING_FREE, REC_RING_LIVE, REC_RING_ENDED };
 
 struct rec_ring {
-    /* the writer's line */
+    /* the writer's cache line */
     uint64_t head;        /* slots ever written */
     uint64_t write_limit; /* head must stay below: the writer's copy of what
                              reusable_to and backed_slots said last */
@@ -153,11 +154,11 @@ struct rec_ring {
     int64_t step, epoch;
     uint64_t step_time, epoch_time;
     uint64_t lost[REC_LOSSES]; /* since the ring was given to this thread */
-    /* the reader's line */
+    /* the reader's cache line */
     uint64_t tail[2] __attribute__((aligned(64))); /* by rec_head.active */
     uint64_t reusable_to;             /* slots below this may be written over */
     uint64_t reported[2][REC_LOSSES]; /* how many of lost the files tell of */
-    /* who it belongs to */
+    /* the thread that it belongs to */
     uint64_t first_slot __attribute__((aligned(64))); /* of this thread */
     uint64_t slots;                                   /* a power of two */
     uint64_t
@@ -169,14 +170,14 @@ struct rec_ring {
     uint64_t died;   /* ticks */
     char name[REC_THREAD_NAME];
     uint32_t named; /* by the program: not asked from the system again */
-    /* by depth: scopes begun by hand there while no window was open; their
-     * ends must not end others. The writer's own. */
+    /* by depth: scopes begun by hand there while no window was open; their ends
+     * must not end others. Only the writer uses it. */
     uint16_t unrecorded_begins[REC_FRAMES + 1];
     struct rec_frame frames[REC_FRAMES];
     uint8_t args[REC_ARGS];
 };
-/* A thread's name is set by the thread and read by the flusher: byte by byte,
- * so that at worst a line is called by half of each. */
+/* A thread's name is set by the thread and read by the flusher, byte by byte:
+ * at worst a line gets a name that is half old and half new. */
 static inline void rec_name_put(struct rec_ring *r, const char *name) {
     bool end = false;
     for (unsigned i = 0; i < REC_THREAD_NAME; i++) {
@@ -227,7 +228,7 @@ struct rec_commit {
     uint64_t closed;           /* what was open at the end is written too */
 };
 
-/* What belongs to no ring. Any thread may add to it at any time: see
+/* Losses that belong to no ring. Any thread may add to them at any time: see
  * memory_losses(). */
 struct rec_losses {
     uint64_t no_ring; /* calls of threads that got none */
@@ -241,8 +242,8 @@ struct rec_head {
     uint64_t launch; /* which `opscope record` it is under (settings.h), or 0 */
     uint64_t file_bytes;
     uint64_t segs_at, asyncs_at, names_at, text_at;
-    /* where the profile is being written: absolute; the file of plane f and
-     * part p is named by rec_part_name() */
+    /* where the profile is being written, an absolute path; rec_part_name()
+     * names the file of plane f and part p */
     char stem[1024];
     char host[256];
     char events[1024];   /* the event file of scalars, "" when there is none */
@@ -264,14 +265,15 @@ struct rec_head {
                                 written; what is in rings waits there */
     struct rec_commit commit[2];
     struct rec_device devices[REC_DEVICES];
-    /* pages of these two get memory when they are needed */
+    /* pages of these two tables get memory when they are needed */
     struct {
         uint64_t at, bytes;
     } rings[REC_RINGS];
     struct rec_track tracks[REC_TRACKS];
 };
 
-/* A rank and how many there are, in one word; a world of 0: not known. */
+/* Returns a rank and the number of ranks in one word; a world of 0: not
+ * known. */
 static inline uint64_t rec_world_rank(int32_t world, int32_t rank) {
     return (uint64_t)(uint32_t)world << 32 | (uint32_t)rank;
 }

@@ -83,8 +83,9 @@ static bool has_data(int fd, uint64_t at, uint64_t n) {
     return n == 0 || (hole > 0 && (uint64_t)hole >= at + n);
 }
 
-/* The slots that a reader looks at: those behind the tail, and the record
- * before the head (encoder_open_scopes). False: the file has no such slots. */
+/* Copies the slots that a reader looks at: those behind the tail, and the
+ * record before the head (encoder_open_scopes). Returns false if the file has
+ * no such slots. */
 static bool copy_slots(const struct ring_map *map, int fd, uint64_t at,
                        const struct rec_ring *r) {
     uint64_t tail = r->tail[map->head->active], size = sizeof(struct rec_slot);
@@ -102,9 +103,9 @@ static bool copy_slots(const struct ring_map *map, int fd, uint64_t at,
     return true;
 }
 
-/* What the writer, if it lives, did while we copied. A flight recorder has
- * written over the oldest slots: they are left out, and one record more, as
- * flight.c does. Of the open scopes those stay that were there before and
+/* Looks at what the writer, if it lives, did while we copied. A flight recorder
+ * has written over the oldest slots: they are left out, and one record more, as
+ * drain_flight does. Of the open scopes those stay that were there before and
  * after. */
 static void look_again(const struct ring_map *map, int fd, uint64_t at,
                        struct rec_ring *r) {
@@ -149,8 +150,8 @@ bool rec_ring_ended(const struct rec_ring *r, const struct rec_slot *slots,
 
 /* --- rings --------------------------------------------------------------- */
 
-/* Does ring i lie inside of the file, behind the tables and the ring before?
- * *end: where the last one ended. */
+/* Does ring i lie inside the file, behind the tables and the ring before? *end
+ * is where the last one ended. */
 static bool ring_fits(const struct ring_map *map, uint32_t i, uint64_t *end) {
     uint64_t at = map->head->rings[i].at, bytes = map->head->rings[i].bytes;
     if (at % REC_PAGE != 0 || at < *end || at > map->bytes ||
@@ -160,7 +161,7 @@ static bool ring_fits(const struct ring_map *map, uint32_t i, uint64_t *end) {
     return true;
 }
 
-/* Fills map->ring: NULL, and counted, where one is not sound. */
+/* Fills map->ring; a ring that is not sound is NULL there, and counted. */
 static void copy_rings(struct ring_map *map, int fd) {
     uint64_t end = map->head->text_at + REC_TEXT;
     for (uint32_t i = 0; i < map->nrings; i++) {
@@ -205,7 +206,8 @@ int ring_map_copy(struct ring_map *map, int fd, const char **why) {
     ring_map_tables(map, p, bytes);
     map->nrings = map->head->nrings;
     copy_rings(map, fd);
-    /* Names, last: those of all records that were copied are among them. */
+    /* Names come last, so that those of all records that were copied are
+     * there. */
     struct rec_head *h = map->head;
     uint32_t nnames = 0, ntext = 0;
     size_t four = sizeof nnames;

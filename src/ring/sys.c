@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All of a read or write, and a folder's list without the C library's
+ * Reads and writes of all bytes, and a folder's list without the C library's
  * streams. */
 #include "ring/sys.h"
 

@@ -18,7 +18,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Where the kernel's structures and registers are the C library's. */
+/* This is for systems where the kernel's structures and registers are the C
+ * library's. */
 #if __SIZEOF_LONG__ == 8 && defined(SYS_fstat)
 static inline int sys_fstat(int fd, struct stat *st) {
     return (int)syscall(SYS_fstat, fd, st);
@@ -64,8 +65,8 @@ static inline ssize_t sys_read(int fd, void *p, size_t n) {
     return syscall(SYS_read, fd, p, n);
 }
 
-/* Writes n bytes at an offset. Returns 0, or an errno; *done (may be NULL): how
- * many bytes were written. */
+/* Writes n bytes at an offset. Returns 0, or an errno; *done (may be NULL)
+ * becomes the number of bytes written. */
 int sys_write_all(int fd, const void *p, size_t n, uint64_t at, size_t *done);
 /* Reads n bytes at an offset. Returns how many: fewer at the end of the file or
  * where it cannot be read. */

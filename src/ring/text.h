@@ -23,7 +23,7 @@ static inline bool text_mend(uint8_t *s, size_t n) {
     return mended;
 }
 
-/* Does the text end so, and have something before? */
+/* Does the text end in that, with something before it? */
 static inline bool text_ends(const char *s, const char *end) {
     size_t n = strlen(s), m = strlen(end);
     return n > m && strcmp(s + n - m, end) == 0;
@@ -47,7 +47,7 @@ static inline size_t text_cut(const char *s, size_t n, size_t most) {
     return n > 0 ? n : most; /* all continuation: no text */
 }
 
-/* pbw_bytes of a string field: mended where it is written. */
+/* Writes a string field as pbw_bytes does, mended where it is written. */
 static inline uint8_t *text_field(uint8_t *p, uint32_t field, const char *s,
                                   size_t n) {
     p = pbw_bytes(p, field, s, n);

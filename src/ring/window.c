@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where reading stands, and where to say what is wrong. */
+/* Where the reader stands, and where it says what is wrong. */
 struct reader {
     const char *at;
     const char *part; /* the part being read, for messages */
@@ -61,7 +61,8 @@ static void skip_spaces(struct reader *r) {
     while (*r->at == ' ' || *r->at == '\t') r->at++;
 }
 
-/* Takes the word if it stands here, and not as the begin of a longer one. */
+/* Takes the word if it stands here, and not as the beginning of a longer
+ * one. */
 static bool take_word(struct reader *r, const char *word) {
     size_t n = strlen(word);
     skip_spaces(r);
@@ -77,7 +78,7 @@ static bool take_dots(struct reader *r) {
     return true;
 }
 
-/* A step or a time; what: the word before it, for messages. */
+/* Reads a step or a time; what is the word before it, for messages. */
 static int take_value(struct reader *r, const char *what, struct value *v) {
     int64_t whole = 0, fraction = 0;
     bool point = false;
@@ -90,7 +91,7 @@ static int take_value(struct reader *r, const char *what, struct value *v) {
             whole == INT64_MAX)
             return wrong(r, "the number is too large");
     if (r->at[0] == '.' && is_digit(r->at[1])) {
-        /* as billionths; further digits are skipped */
+        /* the fraction counts billionths; further digits are skipped */
         int64_t scale = 100 * 1000 * 1000;
         point = true;
         for (r->at++; is_digit(*r->at); r->at++, scale /= 10)
@@ -118,7 +119,7 @@ static int take_value(struct reader *r, const char *what, struct value *v) {
     return 0;
 }
 
-/* Behind "every". */
+/* Reads the part behind "every". */
 static int take_period(struct reader *r, struct window_part *p) {
     struct value every, length = {1, false};
     if (take_value(r, "'every'", &every) != 0) return -1;
@@ -135,7 +136,7 @@ static int take_period(struct reader *r, struct window_part *p) {
     return 0;
 }
 
-/* A step, or a range with at least one end. */
+/* Reads a step, or a range with at least one end. */
 static int take_range(struct reader *r, struct window_part *p) {
     struct value from = {0, false}, to;
     bool open = take_dots(r), both = false;
@@ -235,7 +236,7 @@ static bool uses(const struct window *w, bool time) {
 bool window_uses_steps(const struct window *w) { return uses(w, false); }
 bool window_uses_time(const struct window *w) { return uses(w, true); }
 
-/* The first border of the part that lies behind x. */
+/* Returns the first edge of the part that lies behind x. */
 static int64_t next_border(const struct window_part *p, int64_t x) {
     if (x < p->from) return p->from;
     if (x >= p->to) return INT64_MAX;

@@ -25,8 +25,8 @@
 
 enum { WINDOW_PARTS = 64 };
 
-/* from <= x < to and, when every > 0, (x - from) % every < length. Steps, or
- * nanoseconds. */
+/* Holds x if from <= x < to and, when every > 0, (x - from) % every < length. x
+ * is a step, or nanoseconds. */
 struct window_part {
     int64_t from, to; /* INT64_MAX: open */
     int64_t every, length;
@@ -39,20 +39,20 @@ struct window {
     bool demand;
 };
 
-/* 0, or -1 and a sentence in why[cap], which names the part that is wrong. */
+/* Returns 0, or -1 and a sentence in why[cap], which names the part that is
+ * wrong. */
 int window_parse(struct window *w, const char *text, char *why, size_t cap);
 
 /* Steps below 0 are never wanted. */
 bool window_wants_step(const struct window *w, int64_t step);
 bool window_wants_time(const struct window *w, uint64_t ns_since_start);
 
-/* Does any part speak of steps, of time? */
+/* Does any part speak of steps, or of time? */
 bool window_uses_steps(const struct window *w);
 bool window_uses_time(const struct window *w);
 
 /* Returns the next moment after ns at which window_wants_time may answer
- * differently; UINT64_MAX if there is none. For a thread that sleeps until
- * then. */
+ * differently; UINT64_MAX if there is none. A thread can sleep until then. */
 uint64_t window_next_ns(const struct window *w, uint64_t ns_since_start);
 
 #endif

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* All points of one curve, before what was replaced is taken out. */
+/* All points of one curve, before those that were replaced are taken out. */
 struct joined {
     size_t n;
     int64_t *step, top; /* the largest step so far */
@@ -27,7 +27,7 @@ static const char *run_of(const struct scalars *s, uint32_t series) {
     return strs_text(&s->strs, s->files[s->series[series].file].run);
 }
 
-/* By run, tag, kind; then by the time of the first point. */
+/* Compares by run, tag, kind; then by the time of the first point. */
 static int by_place(const void *pa, const void *pb, void *ctx) {
     const struct scalars *s = ctx;
     uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
@@ -53,7 +53,7 @@ static bool joined_restart(struct joined *j, size_t at, int64_t step) {
     return true;
 }
 
-/* Appends a series; false: out of memory. */
+/* Appends a series. Returns false if out of memory. */
 static bool joined_append(struct joined *j, const struct series *v) {
     bool ok = true;
     if (j->n > 0 && v->wall[0] < j->wall[j->n - 1]) {
@@ -80,8 +80,8 @@ static int by_wall(const void *pa, const void *pb, void *ctx) {
 }
 
 /* Sorts the points of files that were written at the same time by wall time.
- * Which of them a restart would replace cannot be told, so that none is. False:
- * out of memory. */
+ * Which of them a restart would replace cannot be told, so none is replaced.
+ * Returns false if out of memory. */
 static bool interleave(struct joined *j) {
     void *const columns[] = {j->step, j->value, j->wall};
     size_t *order = vec_alloc(j->n, sizeof *order);
@@ -99,9 +99,9 @@ static bool interleave(struct joined *j) {
     return ok;
 }
 
-/* Takes out what restarts replaced: a point goes when a restart behind it
- * began at its step or earlier. Backwards first, to learn which; then the
- * points close up. */
+/* Takes out the points that restarts replaced: a point goes when a restart
+ * behind it began at its step or earlier. A pass backwards finds which; then
+ * the points close up. */
 static bool leave_out(struct joined *j, struct curve *c) {
     bool *gone = calloc(j->n + 1, 1);
     if (gone == NULL) return false;
@@ -155,7 +155,8 @@ static bool join_series(const struct scalars *s, const uint32_t *order,
     return ok;
 }
 
-/* The curve of the series order[0..n), which all are of one tag and run. */
+/* Makes the curve of the series order[0..n), which all are of one tag and
+ * run. */
 static bool make_curve(const struct scalars *s, const uint32_t *order, size_t n,
                        struct curve *c) {
     const struct series *v = &s->series[order[0]];

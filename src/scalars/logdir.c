@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Searching a log folder, again and again. Links to folders are not followed,
- * depth and number are bounded: a log folder may be anything. */
+ * depth and number are bounded: a log folder may hold anything. */
 #include "scalars/logdir.h"
 
 #include "base/hash.h"
@@ -32,7 +32,7 @@ bool logdir_is_event_file(const char *name) {
 }
 
 /* Reads what is new in a file. One that cannot be read is remembered as such;
- * the others are not worse for it. */
+ * the others are read all the same. */
 static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     struct logdir_file *f = &l->files[i];
     struct ops_err e = {0};
@@ -87,7 +87,7 @@ static void take_file(struct logdir *l, const char *path, const char *run,
 
 /* --- points that are in no file yet -------------------------------------- */
 
-/* Reads a file anew: so much of it, and behind that what is in memory. */
+/* Reads a file anew: so much of it, and behind that the rest in memory. */
 static void read_with_rest(struct logdir *l, uint32_t i, const char *path,
                            const struct recovered_scalars *s) {
     struct file *open = NULL;
@@ -113,8 +113,9 @@ static void read_with_rest(struct logdir *l, uint32_t i, const char *path,
     if (open != NULL) file_close(open);
 }
 
-/* <logdir>/plugins/profile/<run>/<stem>.ring: the path of the event file. A
- * program that had none yet has its points under the pointer's own name. */
+/* Returns the path of the event file for
+ * <logdir>/plugins/profile/<run>/<stem>.ring. A program that had none yet has
+ * its points under the pointer's own name. */
 static char *events_path(const char *pointer,
                          const struct recovered_scalars *s) {
     const char *end = pointer + strlen(pointer);
@@ -127,9 +128,9 @@ static char *events_path(const char *pointer,
     return n < 0 ? NULL : path;
 }
 
-/* A pointer to the memory of a program: of a dead one the rest is taken, one
- * that lives writes it itself. run: where its event file would be. only: the
- * one file that is asked for; NULL: all are. */
+/* Takes a pointer to the memory of a program: of a dead one the rest is taken,
+ * a living one writes it itself. run: where its event file would be. only: the
+ * one file that is asked for; NULL for all. */
 static void take_ring(struct logdir *l, const char *pointer, const char *run,
                       const char *only) {
     struct recovered_scalars s;
@@ -152,8 +153,8 @@ static void take_ring(struct logdir *l, const char *pointer, const char *run,
     recover_scalars_free(&s);
 }
 
-/* The user named one event file: the memory of its program is found through
- * the profiles beside it. */
+/* Takes the memory of the program of one event file that the user named: it is
+ * found through the profiles beside it. */
 static void take_ring_of(struct logdir *l, const char *file) {
     const char *slash = strrchr(file, '/');
     char *pattern;
@@ -172,8 +173,8 @@ static void take_ring_of(struct logdir *l, const char *file) {
     free(pattern);
 }
 
-/* "a/plugins/profile/x" -> "a": the run of the event files of a program whose
- * profile lies there. */
+/* Returns "a" for "a/plugins/profile/x": the run of the event files of a
+ * program whose profile lies there. */
 static char *run_above(const char *run) {
     const char *end = strstr(run, "plugins/profile");
     if (end == NULL) return strdup(*run ? run : ".");
@@ -181,7 +182,8 @@ static char *run_above(const char *run) {
     return strndup(run, (size_t)(end - run - 1));
 }
 
-/* One folder and all below it; run is its name below the root, or "". */
+/* Searches one folder and all below it; run is its name below the root, or
+ * "". */
 static void search_logdir(struct logdir *l, const char *dir, const char *run,
                           int depth) {
     struct dir_list in;
@@ -224,8 +226,7 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
     }
     for (size_t i = 0; i < l->nfiles; i++) {
         struct logdir_file *f = &l->files[i];
-        /* The memory is gone: somebody has written what was in it into the
-         * file. */
+        /* The memory is gone: its contents were written into the file. */
         if (f->rest > 0 && !f->rest_seen) {
             scalars_reset_file(&l->scalars, (uint32_t)i);
             *f = (struct logdir_file){0};

@@ -30,13 +30,13 @@ struct logdir {
     bool limited;         /* there were more folders than are looked at */
 };
 
-/* Finds and reads everything. OPS_EIO: the path cannot be opened. A folder
- * without an event file is no error: it has no series. On success the caller
- * frees. */
+/* Finds and reads everything. Returns OPS_EIO if the path cannot be opened. A
+ * folder without an event file is no error: it has no series. On success the
+ * caller frees. */
 int logdir_open(struct logdir *l, const char *path, struct ops_err *e);
 
 /* Reads on: new files, and what is new in the known ones. A file that became
- * shorter or is another one now is read anew. An error only when the folder
+ * shorter or is another one now is read anew. It fails only if the folder
  * itself is gone or memory runs out. */
 int logdir_refresh(struct logdir *l, struct ops_err *e);
 

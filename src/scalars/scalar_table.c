@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tables of `opscope scalars`. A value that is no number is never part of
- * a figure: it is counted, and the remark says where it began. */
+ * The tables of `opscope scalars`. A value that is no number is never part of a
+ * figure: such values are counted, and a remark says where they began. */
 #include "scalars/scalar_table.h"
 
 #include "base/array.h"
@@ -15,7 +15,7 @@
 
 enum { ODD_SAID = 10 }; /* tags with a sentence of their own */
 
-/* What one curve comes to. */
+/* The figures of one curve. */
 struct figures {
     size_t n, odd;       /* points; of them NaN or infinite */
     int64_t first, last; /* steps, in order of time */
@@ -88,7 +88,7 @@ static double finite_mean(const double *v, size_t n) {
 /* Returns which of the heights v has between lo and hi. */
 static int spark_height(double v, double lo, double hi) {
     if (!(hi > lo)) return FLAT;
-    /* halved, so that the distance of two large numbers stays finite */
+    /* it is halved, so that the distance of two large numbers stays finite */
     double share = (v / 2 - lo / 2) / (hi / 2 - lo / 2);
     int h = (int)(share * HEIGHTS);
     return h < 0 ? 0 : h >= HEIGHTS ? HEIGHTS - 1 : h;
@@ -196,7 +196,7 @@ static void put_curve(struct result *r, const struct scalar_view *v,
               spark_line(c->value + from, to - from, v->spark, v->ascii, line));
 }
 
-/* Curves of one run stand together: one sentence for each run. */
+/* Says for each run, whose curves stand together, that it was restarted. */
 static void remark_restarts(struct result *r, const struct curve *v, size_t n) {
     for (size_t i = 0, end; i < n; i = end) {
         size_t replaced = 0, tags = 0, merged = 0;

@@ -136,7 +136,7 @@ void scalars_point(struct scalars *s, struct series *v, int64_t step,
     }
     struct scalar_file *f = &s->files[v->file];
     if (!isfinite(wall)) wall = 0; /* times are sorted by */
-    /* a tag that comes after the restart: it counts for the files before */
+    /* the tag comes after the restart: that counts for the files before */
     if (v->n == 0 && f->has_restart) add_restart(s, v, f->restart_step);
     v->step[v->n] = step;
     v->wall[v->n] = wall;
@@ -149,7 +149,7 @@ void scalars_point(struct scalars *s, struct series *v, int64_t step,
 
 void scalars_restart(struct scalars *s, uint32_t file, int64_t step) {
     struct scalar_file *f = &s->files[file];
-    /* each one looks at every series: a file of nothing else must end */
+    /* each restart looks at every series: a file of nothing else must end */
     if (++f->restarts > RESTARTS_MAX) return;
     if (!f->has_restart || step < f->restart_step) f->restart_step = step;
     f->has_restart = true;

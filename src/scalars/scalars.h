@@ -99,22 +99,25 @@ struct scalars {
     bool oom;          /* sticks; adders do not fail otherwise */
 };
 
-/* Ready for use; false: out of memory. scalars_free undoes it. */
+/* Makes the store ready for use; scalars_free undoes it. Returns false if out
+ * of memory. */
 bool scalars_init(struct scalars *s);
 void scalars_free(struct scalars *s);
 
-/* Adds a file (copies the names); ROW_NONE-like UINT32_MAX: out of memory. */
+/* Adds a file (copies the names). Returns its number; UINT32_MAX if out of
+ * memory. */
 uint32_t scalars_file(struct scalars *s, const char *path, const char *run);
 
 /* Forgets what a file gave, to read it again: it was written anew. */
 void scalars_reset_file(struct scalars *s, uint32_t file);
 
-/* The series of that tag and kind, made when new; NULL: out of memory, or too
- * many tags (counted). Valid until the next call. About 20 ns. */
+/* Returns the series of that tag and kind, made when new; NULL if out of
+ * memory, or too many tags (counted). Valid until the next call. About 20
+ * ns. */
 struct series *scalars_series(struct scalars *s, uint32_t file,
                               struct bytes tag, enum series_kind kind);
 
-/* The kind that the file gave the tag before, or SERIES_OTHER. */
+/* Returns the kind that the file gave the tag before, or SERIES_OTHER. */
 enum series_kind scalars_kind_of(const struct scalars *s, uint32_t file,
                                  struct bytes tag);
 
@@ -122,7 +125,8 @@ enum series_kind scalars_kind_of(const struct scalars *s, uint32_t file,
 void scalars_point(struct scalars *s, struct series *v, int64_t step,
                    double wall, double value);
 
-/* The program began again at that step: later ones before it are void. */
+/* Notes that the program began again at that step: earlier points of later
+ * steps are void. */
 void scalars_restart(struct scalars *s, uint32_t file, int64_t step);
 
 void scalars_blob(struct scalars *s, const struct scalar_blob *b);
@@ -130,7 +134,7 @@ void scalars_blob(struct scalars *s, const struct scalar_blob *b);
 const char *series_kind_name(enum series_kind kind);
 
 /* One tag of one run. Columns are borrowed from the store where nothing had to
- * be joined: good until the store is read on. */
+ * be joined: they are good until the store is read on. */
 struct curve {
     const char *run, *tag;
     enum series_kind kind;
@@ -151,11 +155,11 @@ struct curves {
     size_t n, cap;
 };
 
-/* Joins: files of a run in the order of their first points; points of files
- * that overlap in time are merged by wall time. When the next file begins at a
- * step that was there already, the program was started again, and the points
- * from that step on are replaced. An error only when memory runs out; on
- * success the caller frees. O(points) where something is to be joined. */
+/* Joins files of a run in the order of their first points; points of files that
+ * overlap in time are merged by wall time. When the next file begins at a step
+ * that was there already, the program was started again, and the points from
+ * that step on are replaced. It fails only if memory runs out; on success the
+ * caller frees. O(points) where something is to be joined. */
 int scalars_curves(const struct scalars *s, struct curves *out,
                    struct ops_err *e);
 void curves_free(struct curves *c);

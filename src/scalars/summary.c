@@ -59,8 +59,8 @@ static bool head_holds(const uint8_t *p, uint64_t *length) {
     return get32(p + 8) == crc32c_mask(crc32c(p, 8));
 }
 
-/* The first place behind `at` where a whole record begins, or all.n. The
- * length is looked at before its checksum: almost no place has a possible
+/* Returns the first place behind `at` where a whole record begins, or all.n.
+ * The length is looked at before its checksum: almost no place has a possible
  * one. */
 static uint64_t find_head(struct bytes all, uint64_t at) {
     for (at++; at + HEAD + TAIL <= all.n; at++) {
@@ -105,8 +105,8 @@ static enum tfrecord_state tfrecord_next(struct tfrecord *r) {
 
 enum { TENSOR_DIMS = 4, TENSOR_VALUES_MAX = 1 << 20 };
 
-/* Zeroed, then tensor_read as often as you like: the room for values is used
- * again, and freed by whoever made it. */
+/* It is zeroed, then tensor_read fills it any number of times: the room for
+ * values is used again, and freed by whoever made it. */
 struct tensor {
     unsigned dtype; /* TensorFlow's DataType, 0: not given */
     bool is_text;   /* DT_STRING */
@@ -127,7 +127,7 @@ enum {
     DT_UINT16 = 17, DT_HALF = 19, DT_UINT32 = 22, DT_UINT64 = 23,
 };
 
-/* Bytes of an element in the content; 0: a type that has no numbers. */
+/* Bytes of an element in the content; 0 for a type that has no numbers. */
 static const uint8_t widths[] = {
     [DT_DOUBLE] = 8, [DT_INT64] = 8, [DT_UINT64] = 8,
     [DT_FLOAT] = 4, [DT_INT32] = 4, [DT_UINT32] = 4,
@@ -160,7 +160,7 @@ static double float_of(uint32_t bits) {
     return (double)f;
 }
 
-/* IEEE half: 1 sign, 5 exponent, 10 fraction. */
+/* Reads an IEEE half: 1 sign, 5 exponent, 10 fraction. */
 static double half_of(uint32_t bits) {
     unsigned exponent = bits >> 10 & 31, fraction = bits & 1023;
     double v = exponent == 31 ? (fraction ? NAN : INFINITY)
@@ -179,7 +179,7 @@ static size_t width_of(unsigned dtype) {
     return dtype < COUNT(widths) ? widths[dtype] : 0;
 }
 
-/* One element of the content: w, its bytes as a number. */
+/* Returns one element of the content; w is its bytes as a number. */
 static double element(const struct tensor *t, uint64_t w) {
     switch (t->dtype) {
     case DT_FLOAT: return float_of((uint32_t)w);
@@ -205,7 +205,7 @@ static void tensor_content(struct tensor *t, struct bytes b) {
     }
 }
 
-/* One number of a list, from its varint or fixed bits. */
+/* Adds one number of a list, from its varint or fixed bits. */
 static void put_listed(struct tensor *t, uint32_t field, uint64_t v) {
     switch (field) {
     case F_FLOAT: tensor_put(t, float_of((uint32_t)v)); break;
@@ -217,7 +217,7 @@ static void put_listed(struct tensor *t, uint32_t field, uint64_t v) {
     }
 }
 
-/* A packed list: numbers without keys. False: it is cut. */
+/* Reads a packed list: numbers without keys. Returns false if it is cut. */
 static bool tensor_packed(struct tensor *t, const struct pb_field *f) {
     const uint8_t *p = f->bytes.p, *end = p + f->bytes.n;
     size_t width = f->num == F_DOUBLE ? 8 : f->num == F_FLOAT ? 4 : 0;
@@ -236,7 +236,7 @@ static bool tensor_packed(struct tensor *t, const struct pb_field *f) {
     return true;
 }
 
-/* TensorShapeProto { 2 dim { 1 size }, 3 unknown_rank }. */
+/* Reads TensorShapeProto { 2 dim { 1 size }, 3 unknown_rank }. */
 static bool tensor_shape(struct tensor *t, struct bytes b) {
     struct pb r = pb_reader(b);
     struct pb_field f, size;
@@ -273,8 +273,8 @@ static bool tensor_field(struct tensor *t, const struct pb_field *f) {
     }
 }
 
-/* Reads a tensor. False: damaged, or of a type that has no numbers and no
- * texts. Costs one pass over the bytes. */
+/* Reads a tensor. Returns false if it is damaged, or of a type that has no
+ * numbers and no texts. Costs one pass over the bytes. */
 static bool tensor_read(struct tensor *t, struct bytes b) {
     struct bytes content = {b.p, 0};
     struct pb r = pb_reader(b);
@@ -298,7 +298,7 @@ static bool tensor_read(struct tensor *t, struct bytes b) {
     return !t->oom;
 }
 
-/* One number, whatever its shape: [], [1], [1, 1]? */
+/* Is it one number, whatever its shape: [], [1], [1, 1]? */
 static bool tensor_is_scalar(const struct tensor *t) {
     uint64_t elements = 1;
     for (unsigned i = 0; i < t->ndims && i < TENSOR_DIMS; i++)
@@ -319,13 +319,13 @@ struct summary_reader {
 
 enum session_status { SESSION_START = 1 };
 
-/* A field of that number and wire type? */
+/* Is it a field of that number and wire type? */
 static bool field_is(const struct pb_field *f, uint32_t num,
                      enum pb_wire wire) {
     return f->num == num && f->wire == (uint32_t)wire;
 }
 
-/* Field `num` of a message, if it is bytes; else empty. */
+/* Returns field `num` of a message, if it is bytes; else empty. */
 static struct bytes field_of(struct bytes b, uint32_t num) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -388,8 +388,8 @@ static void put_blob(struct summary_reader *r, enum blob_kind kind,
                                            .n = body.n});
 }
 
-/* HistogramProto { 1 min, 2 max, 3 num, 4 sum, 5 sum_squares, 6 bucket_limit,
- * 7 bucket }, the last two packed doubles. */
+/* Reads HistogramProto { 1 min, 2 max, 3 num, 4 sum, 5 sum_squares, 6
+ * bucket_limit, 7 bucket }, the last two packed doubles. */
 static bool read_histogram(struct summary_reader *r, struct bytes tag,
                            struct bytes b) {
     struct histogram h = {0};
@@ -405,8 +405,8 @@ static bool read_histogram(struct summary_reader *r, struct bytes tag,
     return !p.bad;
 }
 
-/* TensorFlow 2's: rows of left edge, right edge, count. The values inside a
- * bucket are taken to lie in its middle. */
+/* Puts TensorFlow 2's histogram: rows of left edge, right edge, count. The
+ * values inside a bucket are taken to lie in its middle. */
 static void put_bucket_tensor(struct summary_reader *r, struct bytes tag,
                               const struct tensor *t) {
     struct histogram h = {.min = NAN, .max = NAN, .sum_squares = NAN};
@@ -426,7 +426,8 @@ static bool is_buckets(const struct tensor *t) {
     return !t->is_text && t->ndims == 2 && t->dims[1] == 3 && t->n % 3 == 0;
 }
 
-/* The kind that a plugin's name stands for; SERIES_OTHER: of no kind here. */
+/* Returns the kind that a plugin's name stands for; SERIES_OTHER if none
+ * here. */
 static enum series_kind plugin_kind(struct bytes plugin) {
     if (BYTES_IS(plugin, "scalars")) return SERIES_SCALAR;
     if (BYTES_IS(plugin, "histograms")) return SERIES_HISTOGRAM;
@@ -437,8 +438,8 @@ static enum series_kind plugin_kind(struct bytes plugin) {
     return SERIES_OTHER;
 }
 
-/* What a tensor without a plugin's name is: what its tag was before, else what
- * it looks like. */
+/* Returns what a tensor without a plugin's name is: what its tag was before,
+ * else what it looks like. */
 static enum series_kind guess_kind(const struct summary_reader *r,
                                    struct bytes tag) {
     enum series_kind known = scalars_kind_of(r->s, r->file, tag);
@@ -449,7 +450,7 @@ static enum series_kind guess_kind(const struct summary_reader *r,
     return is_buckets(t) ? SERIES_HISTOGRAM : SERIES_OTHER;
 }
 
-/* False: the tensor is damaged. */
+/* Returns false if the tensor is damaged. */
 static bool read_tensor(struct summary_reader *r, struct bytes tag,
                         struct bytes b, struct bytes plugin) {
     struct tensor *t = &r->tensor;
@@ -474,7 +475,7 @@ static bool read_tensor(struct summary_reader *r, struct bytes tag,
     return true;
 }
 
-/* One value of a summary; false: damaged. */
+/* Reads one value of a summary. Returns false if it is damaged. */
 static bool read_value(struct summary_reader *r, struct bytes b) {
     struct bytes tag = {b.p, 0}, plugin = {b.p, 0};
     struct pb_field f, what = {0};
@@ -513,7 +514,7 @@ static str_id text_id(struct summary_reader *r, struct bytes b) {
     return id == STR_NONE ? 0 : id;
 }
 
-/* What an event says besides its time: one of these. */
+/* Reads what an event says besides its time: one of these. */
 static bool read_what(struct summary_reader *r, const struct pb_field *f) {
     struct scalar_file *file = &r->s->files[r->file];
     static const uint8_t none[1];
@@ -542,7 +543,7 @@ static bool read_what(struct summary_reader *r, const struct pb_field *f) {
     }
 }
 
-/* The step may stand behind the summary: all fields first. */
+/* The step may stand behind the summary, so all fields are read first. */
 static bool read_event(struct summary_reader *r, struct bytes b) {
     struct pb p = pb_reader(b);
     struct pb_field f, what = {0};
@@ -562,7 +563,7 @@ bool summary_sniff(struct bytes all) {
     struct tfrecord rec = {.all = all};
     uint64_t length;
     if (all.n < HEAD || !head_holds(all.p, &length)) return false;
-    /* framed, and then cut or damaged: nothing else is framed so */
+    /* it is framed, and then cut or damaged: nothing else is framed so */
     if (tfrecord_next(&rec) != TFRECORD_OK) return true;
     struct pb p = pb_reader(rec.data);
     struct pb_field f;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TensorBoard's event files into the store of scalars: the one reader behind
- * the importer `tfevents`, `opscope scalars` and `opscope watch`. */
+ * TensorBoard's event files become the store of scalars: this is the one reader
+ * behind the importer `tfevents`, `opscope scalars` and `opscope watch`. */
 #ifndef SCALARS_SUMMARY_H
 #define SCALARS_SUMMARY_H
 
 #include "scalars/scalars.h"
 
-/* Is it an event file: its first record whole, and an Event? */
+/* Is it an event file: is its first record whole, and an Event? */
 bool summary_sniff(struct bytes all);
 
 /* Reads the records of a file from where the last reading ended

@@ -112,7 +112,8 @@ int watch_table(const struct watch_facts *f, const struct scalars *s,
     bool ascii = v->ascii;
     TRY(scalars_curves(s, &c, e));
     struct watch_steps steps = watch_scalar_steps(&c);
-    /* a profile may be of some steps only: who is further knows better */
+    /* a profile may be of some steps only: the one that is further knows
+     * better */
     if (f->profile.have && (!steps.have || f->profile.step >= steps.step))
         steps = f->profile;
     result_init(r, "watch", "Now");

@@ -34,12 +34,12 @@ struct watch_steps {
     const char *from;       /* "profile" or "scalars" */
 };
 
-/* From a sealed profile: the source with the most steps. Steps that the
- * profile does not mark are not taken for steps. */
+/* Finds the steps of a sealed profile, by the source with the most steps. Steps
+ * that the profile does not mark are not taken for steps. */
 struct watch_steps watch_profile_steps(const struct trace *t);
 
-/* From the times at which the scalars were written: the tag with the most
- * points. False in have: no tag has two steps. */
+/* Finds the steps by the times at which the scalars were written: the tag with
+ * the most points. have is false if no tag has two steps. */
 struct watch_steps watch_scalar_steps(const struct curves *c);
 
 struct watch_facts {
@@ -50,9 +50,9 @@ struct watch_facts {
     struct watch_steps profile; /* .have false: there is none */
 };
 
-/* Columns: metric, run, step, value, unit, trend (16 characters). Rows without
- * a value: not known. Of v, the globs run and tag and ascii are used. r must
- * not be initialised; on success it is the caller's. */
+/* Makes the columns metric, run, step, value, unit, trend (16 characters). Rows
+ * without a value are not known. Of v, the globs run and tag and ascii are
+ * used. r must not be initialised; on success it is the caller's. */
 int watch_table(const struct watch_facts *f, const struct scalars *s,
                 const struct scalar_view *v, struct result *r,
                 struct ops_err *e);

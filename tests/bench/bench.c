@@ -59,8 +59,8 @@ static void die(const struct ops_err *e) {
     exit(2);
 }
 
-/* Anonymous memory of this process: mapped files, scratch files included,
- * are not in it. -1 where the system does not tell. */
+/* Returns the anonymous memory of this process, in which mapped files and
+ * scratch files are not; -1 where the system does not tell. */
 static int64_t anonymous(void) {
     FILE *f = fopen("/proc/self/smaps_rollup", "r");
     char line[256];
@@ -81,7 +81,7 @@ static struct trace *load(const char *path, int threads) {
     return t;
 }
 
-/* Of the sealed columns: order, times, nesting. */
+/* Returns a fingerprint of the sealed columns: order, times, nesting. */
 static uint64_t fingerprint(const struct trace *t) {
     uint64_t h = t->spans.n;
     for (size_t i = 0; i < t->spans.n; i++) {
@@ -99,7 +99,7 @@ static void import(struct measure *m, int threads) {
     m->seconds[m->done++] = now() - start;
     cpu = cpu_now() - cpu;
     if (m->done == 1 || cpu < m->cpu) m->cpu = cpu;
-    /* The first time only: later ones reuse what the allocator kept. */
+    /* Only the first time counts: later ones reuse what the allocator kept. */
     if (before >= 0 && m->done == 1) m->private_bytes = anonymous() - before;
     for (size_t i = 0; i < t->nsources; i++) {
         m->bytes = t->sources[i].bytes.n;
@@ -132,8 +132,8 @@ static void ops(struct measure *m) {
     trace_free(t);
 }
 
-/* The CPU seconds of one analysis of a profile that was just opened: what
- * several analyses share, and is worked out once, is in it. */
+/* Returns the CPU seconds of one analysis of a profile that was just opened:
+ * they include what several analyses share and is worked out once. */
 static double cold(const char *path, const char *analysis) {
     struct ops_err e;
     struct ops_profile *p;
@@ -207,7 +207,7 @@ static void scan2(struct measure *m) { yard(m, json2); }
 static void walk(struct measure *m) { yard(m, yard_xspace); }
 static void touch(struct measure *m) { yard(m, yard_touch); }
 
-/* Into the same 64 MiB again and again: memory that is there already. */
+/* Copies into the same 64 MiB again and again: memory that is there already. */
 static struct yard copy_all(struct bytes b) {
     enum { ROOM = 64 << 20 };
     static uint8_t *room;

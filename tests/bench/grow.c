@@ -56,7 +56,7 @@ void pour_rewind(struct pour *o, uint64_t at) {
     o->total = at;
 }
 
-/* 100, 64K, 172M, 1G: decimal thousands, as the goals are stated. */
+/* Reads 100, 64K, 172M, 1G: decimal thousands, as the goals are stated. */
 static uint64_t size_of(const char *s) {
     char *end;
     double v = strtod(s, &end);

@@ -63,7 +63,7 @@ struct grower {
     int64_t first_step;   /* the least N of ProfilerStep#N, or 0 */
 };
 
-/* The end of the JSON value that starts at p. */
+/* Returns the end of the JSON value that starts at p. */
 static const uint8_t *value_end(const uint8_t *p, const uint8_t *end) {
     int depth = 0;
     for (; p < end; p++) {
@@ -92,7 +92,7 @@ static void add_hole(struct grower *g, struct hole h) {
         g->shift[h.kind] = h.value + 1;
 }
 
-/* A decimal number at p as an integer in units of its last digit. */
+/* Reads a decimal number at p as an integer in units of its last digit. */
 static struct hole number(const uint8_t *p, const uint8_t *end) {
     struct hole h = {0};
     const uint8_t *q = p;
@@ -139,7 +139,7 @@ static void name_hole(struct grower *g, struct event *ev, struct bytes name) {
     }
 }
 
-/* The keys of an event at any depth; strings are never mistaken for keys. */
+/* Finds the keys of an event at any depth; strings are never taken for keys. */
 static void find_holes(struct grower *g, struct event *ev) {
     const uint8_t *p = ev->p, *end = ev->p + ev->n;
     int64_t ts = 0, dur = 0;
@@ -178,7 +178,7 @@ static void find_holes(struct grower *g, struct event *ev) {
     if (ts + dur > g->hi_ns) g->hi_ns = ts + dur;
 }
 
-/* Cuts the array apart; returns where its ']' stands. */
+/* Cuts the array apart. Returns where its ']' stands. */
 static const uint8_t *split(struct grower *g, const uint8_t *p,
                             const uint8_t *end) {
     for (;;) {

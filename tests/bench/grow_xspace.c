@@ -35,7 +35,7 @@ struct space {
     int64_t reps;
 };
 
-/* Numbers of a field of that kind; 0 when not there. */
+/* Returns the number of a field of that kind; 0 if it is not there. */
 static uint64_t varint_field(struct bytes b, uint32_t num) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -52,7 +52,7 @@ static struct bytes bytes_field(struct bytes b, uint32_t num) {
     return (struct bytes){NULL, 0};
 }
 
-/* Which stats of this plane move. */
+/* Finds which stats of this plane move. */
 static struct plane_ids ids_of(struct bytes plane) {
     struct plane_ids ids = {0};
     struct pb r = pb_reader(plane);
@@ -77,7 +77,7 @@ static void ids_free(struct plane_ids *ids) {
     free(ids->which);
 }
 
-/* The index in moving of a stat, or -1. */
+/* Returns the index in moving of a stat, or -1. */
 static int moves(const struct plane_ids *ids, struct bytes stat) {
     uint64_t id = varint_field(stat, 1);
     for (size_t i = 0; i < ids->n; i++)
@@ -158,8 +158,8 @@ struct message {
     struct bytes body;
 };
 
-/* Pours a message of unknown length; should its length take more or fewer
- * bytes than that of the guess, it is poured again. */
+/* Pours a message of unknown length; if its length takes more or fewer bytes
+ * than that of the guess, it is poured again. */
 static void pour_message(struct pour *o, uint32_t num, uint64_t guess,
                          const struct message *m,
                          void (*body)(struct pour *, const struct message *)) {
@@ -242,7 +242,8 @@ static void pour_event(const struct space *s, const struct plane_ids *ids,
     pour_bytes(o, buf, n);
 }
 
-/* What a line will take, about: moved numbers are a little longer. */
+/* Returns about how much a line will take: moved numbers are a little
+ * longer. */
 static uint64_t line_guess(const struct space *s, struct bytes line) {
     return line.n * (uint64_t)s->reps / 16 * 17;
 }

@@ -117,7 +117,7 @@ static void one_thread(void (*once)(void), int times) {
     print(b.ns, times);
 }
 
-/* Both at once; the number is the slower thread's. */
+/* Runs both at once; the number is the slower thread's. */
 static void two_threads(void (*once)(void), int times) {
     static struct batches b[THREADS];
     pthread_barrier_t together;
@@ -169,7 +169,7 @@ static void flood(const char *logdir) {
            (double)loop / FLOOD, FLOOD + 1, (double)(now_ns() - t) / 1e6);
 }
 
-/* Through the ring of this thread, which holds 174 thousand. */
+/* The scalars go through the ring of this thread, which holds 174 thousand. */
 static void scalars(const char *logdir) {
     begin(logdir);
     uint64_t t = now_ns(), calls = 0;

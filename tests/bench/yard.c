@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-/* A bit for each of 64 bytes that equals c. */
+/* Returns a bit for each of 64 bytes that equals c. */
 static inline uint64_t mask64(const uint8_t *p, char c) {
 #ifdef __SSE2__
     __m128i v = _mm_set1_epi8(c);
@@ -25,7 +25,7 @@ static inline uint64_t mask64(const uint8_t *p, char c) {
 #endif
 }
 
-/* Digits at p, a dot skipped: what they spell. */
+/* Returns what the digits at p spell, a dot skipped. */
 static inline uint64_t digits(const uint8_t *p) {
     uint64_t v = 0;
     for (; (uint8_t)(*p - '0') < 10 || *p == '.'; p++)
@@ -33,7 +33,7 @@ static inline uint64_t digits(const uint8_t *p) {
     return v;
 }
 
-/* A string [from, to) was closed; is it a key, and which? */
+/* Is the string [from, to), which was just closed, a key, and which? */
 static inline void string_seen(struct yard *y, const uint8_t *from,
                                const uint8_t *to) {
     if (to[1] != ':') return;
@@ -47,7 +47,7 @@ static inline void string_seen(struct yard *y, const uint8_t *from,
     }
 }
 
-/* The quotes of 64 bytes that no backslash stands before. */
+/* Returns the quotes of 64 bytes that no backslash stands before. */
 static inline uint64_t quotes(const uint8_t *p, uint64_t *carry) {
     uint64_t q = mask64(p, '"'), b = mask64(p, '\\');
     if ((b | *carry) == 0) return q;

@@ -7,7 +7,8 @@
 
 #include "base/bytes.h"
 
-/* What was seen: so that nothing can be optimised away, and for checking. */
+/* What was seen. It keeps the compiler from leaving the work out, and is
+ * checked. */
 struct yard {
     uint64_t events;
     uint64_t keys;    /* JSON: keys; XSpace: fields */

@@ -41,7 +41,7 @@ static const char *const uuids[FAKE_GPUS] = {
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define ADD(x) __atomic_add_fetch(&(x), 1, __ATOMIC_ACQ_REL)
 
-/* Counts the call; the code it has to fail with, or 0. */
+/* Counts the call. Returns the code that it has to fail with, or 0. */
 static nvmlReturn_t enter(nvmlDevice_t d) {
     sigset_t set;
     ADD(fake_nvml.calls);

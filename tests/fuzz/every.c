@@ -120,7 +120,7 @@ static int64_t memory_peak(void) { return peak_bytes; }
 #else
 static void memory_start(void) {}
 
-/* The high-water mark of resident pages starts anew. */
+/* Starts the high-water mark of resident pages anew. */
 static void memory_reset(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     if (f == NULL) return;
@@ -142,7 +142,7 @@ static int64_t memory_peak(void) {
 
 /* --- one run ------------------------------------------------------------ */
 
-/* Not by clock_gettime(): while a timer runs, that counts ticks. */
+/* This is not clock_gettime(): while a timer runs, that counts ticks. */
 static int64_t cpu_us(void) {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
@@ -166,7 +166,7 @@ static void run_begin(struct child *c, long task, const char *format) {
     c->began_us = cpu_us();
 }
 
-/* An error's sentence is the output of a run that failed. */
+/* Ends a run; if it failed, the error's sentence is its output. */
 static void run_end(struct child *c, long task, const char *format, int rc,
                     const struct ops_err *e) {
     int64_t us = cpu_us() - c->began_us, peak = memory_peak();
@@ -176,7 +176,8 @@ static void run_end(struct child *c, long task, const char *format, int rc,
             (long long)lseek(c->out, 0, SEEK_CUR));
 }
 
-/* All that the run wrote; the caller frees. 64 zero bytes stand behind it. */
+/* Returns all that the run wrote, with 64 zero bytes behind it; the caller
+ * frees. */
 static char *output(const struct child *c, size_t *n) {
     off_t end = lseek(c->out, 0, SEEK_CUR);
     char *p = calloc(1, (size_t)(end - c->start) + 64);
@@ -262,7 +263,7 @@ static int back(struct child *c, struct trace *u, char *text, size_t n,
                 u->links.n, u->mem.n, u->nooms);
 }
 
-/* Written as every export there is, and read again. */
+/* Writes the trace as every export there is, and reads each again. */
 static void convert(struct child *c, long task) {
     struct ops_err e = {0};
     if (!c->loaded || c->p.n != 1) return;
@@ -314,7 +315,7 @@ static void run_task(struct child *c, size_t i) {
     }
 }
 
-/* Each analysis again: nothing is kept of what is the same. */
+/* Runs each analysis again and keeps nothing of what is the same. */
 static void run_again(struct child *c, size_t i) {
     struct task *k = &c->q->tasks[i];
     struct ops_err e = {0};
@@ -394,7 +395,7 @@ static void read_line(struct request *q, const char *line) {
     else bad_request(line);
 }
 
-/* NULL: there are no more. */
+/* Returns NULL if there are no more. */
 static struct request *read_request(char **line, size_t *cap) {
     struct request *q = calloc(1, sizeof *q);
     if (q == NULL) abort();
@@ -462,7 +463,7 @@ static int list(void) {
     return 0;
 }
 
-/* Standard input, packed. */
+/* Packs standard input. */
 static int zstd(int level) {
     size_t n = 0, cap = 64 << 20;
     char *in = malloc(cap), *out = malloc(ZSTD_compressBound(cap));

@@ -23,7 +23,7 @@ static const struct importer *target(void) {
     abort();
 }
 
-/* One analysis, in all three forms; an error must come with a sentence. */
+/* Runs one analysis, in all three forms; an error must come with a sentence. */
 static void analyze(const struct trace *t, const struct analysis *a) {
     struct opts o = {0};
     struct result r;
@@ -43,8 +43,8 @@ static void analyze(const struct trace *t, const struct analysis *a) {
     result_free(&r);
 }
 
-/* Written as a Chrome trace and read again: as many spans, links and memory
- * events. */
+/* Writes a Chrome trace and reads it again: it must have as many spans, links
+ * and memory events. */
 static void export_again(const struct trace *t) {
     struct export_form form;
     struct ops_err e = {0};

@@ -58,7 +58,7 @@ static void put_record(struct rec_ring *r, enum rec_kind k, uint32_t name,
     }
 }
 
-/* One of each kind of record, open scopes, an open async. */
+/* Puts one of each kind of record, open scopes, an open async. */
 static void put_records(struct ring_map *v, struct rec_ring *r) {
     uint64_t two[3] = {50, 7, 3};
     uint8_t args[64] = {0};
@@ -162,7 +162,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 
 /* --- one input ------------------------------------------------------------- */
 
-/* The byte that a change means: the first says of what. */
+/* Returns the byte that a change means: its first byte says of what. */
 static size_t place(const uint8_t *c) {
     const struct rec_head *h = (const struct rec_head *)f.p;
     uint32_t off = (uint32_t)(c[1] | c[2] << 8 | c[3] << 16);

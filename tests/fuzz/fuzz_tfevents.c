@@ -38,7 +38,7 @@ static void frame_all(struct sink *out, const uint8_t *p, size_t n) {
     }
 }
 
-/* Every table of a store, in all three forms. */
+/* Prints every table of a store, in all three forms. */
 static void show_store(const struct scalars *s) {
     struct ops_err e = {0};
     struct scalar_view v = {.spark = 16, .window = 3};
@@ -60,7 +60,7 @@ static void show_store(const struct scalars *s) {
     scalar_cursor_free(&seen);
 }
 
-/* The file in a copy with zeros behind its first n bytes. */
+/* Reads the file in a copy with zeros behind its first n bytes. */
 static void read_part(struct scalars *s, struct bytes all, size_t n) {
     uint8_t *copy = calloc(1, n + 64);
     if (copy == NULL) abort();

@@ -164,8 +164,9 @@ static void read_points(uint8_t seen[]) {
     globfree(&g);
 }
 
-/* Killed before it could say anything: a pointer that names no file yet stays
- * for a minute, since its program might be alive. */
+/* Removes a pointer that names no file yet, of a program killed before it could
+ * say anything: such a pointer stays for a minute, since its program might be
+ * alive. */
 static void drop_bare_pointer(void) {
     glob_t g;
     size_t n = rig_files(".ring", &g);

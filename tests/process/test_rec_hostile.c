@@ -63,7 +63,7 @@ static void point_to(const char *path) {
     opened[0] = 0;
 }
 
-/* Neither reading nor finishing touches it. */
+/* Checks that neither reading nor finishing touches it. */
 static void expect_untouched(const char *path) {
     struct recovered rest;
     struct recovered_scalars scalars;
@@ -137,7 +137,7 @@ static void killed(void *arg) {
     kill(getpid(), SIGKILL);
 }
 
-/* The ring file of a program that was killed, opened; its path. */
+/* Opens the ring file of a program that was killed; path becomes its path. */
 static int ring_of_killed(char path[PATH_MAX]) {
     glob_t g;
     rig_run(killed, NULL);
@@ -151,7 +151,7 @@ static int ring_of_killed(char path[PATH_MAX]) {
     return open(path, O_RDWR);
 }
 
-/* n more rings, each of so many slots, of which the file has none. */
+/* Adds n more rings, each of so many slots, of which the file has none. */
 static void add_hollow_rings(int fd, uint32_t n, uint64_t slots) {
     struct rec_head *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE,
                               MAP_SHARED, fd, 0);

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-/* Only "A=1 B=2" is set; values hold no spaces. */
+/* Sets only "A=1 B=2"; values hold no spaces. */
 static void set_env(const char *pairs) {
     char text[1024], *save, *p;
     clearenv();

@@ -143,7 +143,8 @@ static void note(struct found *f, uint64_t number, bool cut, const char *what) {
     else f->whole++;
 }
 
-/* Which kind it is, its number and its thread; false: it is none of ours. */
+/* Finds which kind it is, its number and its thread. Returns false if it is
+ * none of ours. */
 static bool what_is(const struct xs *x, const struct xs_event *e,
                     enum kind *kind, uint64_t *number, unsigned *t) {
     if (sscanf(e->name, "counter %u", t) == 1) {
@@ -173,7 +174,7 @@ static bool what_is(const struct xs *x, const struct xs_event *e,
     return true;
 }
 
-/* In order of their ends within a kind: nothing overtakes. */
+/* Checks the order of ends within a kind: no record overtakes another. */
 static void check_order(const struct xs *x) {
     uint64_t last[THREADS][KINDS] = {{0}}, at[THREADS][KINDS] = {{0}};
     /* a line stands in the file once per flush, early ends on one beside it */
@@ -240,7 +241,7 @@ static void check_thread(const struct xs *x, struct found f[KINDS], unsigned t,
     }
 }
 
-/* All that is open ends at one moment, not before anything else. */
+/* Checks that all that is open ends at one moment, not before anything else. */
 static void check_times(const struct xs *x, uint64_t death_ns) {
     const uint64_t slack = 2000000; /* ns: the clock is young */
     uint64_t last = 0, cut_end = 0;
@@ -261,7 +262,8 @@ static void check_times(const struct xs *x, uint64_t death_ns) {
     if (cut_end != 0) assert_true(cut_end >= last);
 }
 
-/* The event files, frame by frame: {1: time, 2: step, 5: {1: {1: tag}}}. */
+/* Reads the event files, frame by frame: {1: time, 2: step, 5: {1: {1:
+ * tag}}}. */
 static void read_scalars(const char *path, struct found f[THREADS][KINDS]) {
     FILE *in = fopen(path, "rb");
     uint8_t head[12], data[256], crc[4];
@@ -344,7 +346,7 @@ static void the_pointer(char out[PATH_MAX]) {
     globfree(&g);
 }
 
-/* Reading changes nothing and gives the same again. */
+/* Checks that reading changes nothing and gives the same again. */
 static void read_twice(uint64_t death_ns) {
     char pointer[PATH_MAX], why[256] = "";
     struct recovered a, b;
@@ -369,7 +371,7 @@ static void rescuer(void *arg) {
     _exit(0);
 }
 
-/* The rescuer is killed too, now and then. */
+/* Kills the rescuer too, now and then. */
 static void rescue_and_kill(unsigned rounds) {
     for (unsigned i = 0; i < rounds; i++) {
         int status;
@@ -428,7 +430,7 @@ static void test_rescuer_killed(void **state) {
     for (int i = 0; i < rounds() / 6; i++) one_round(rand() % 20000, 8);
 }
 
-/* While parts are closed and begun; then the rescuer as well. */
+/* Kills while parts are closed and begun; then the rescuer as well. */
 static void test_rotation(void **state) {
     (void)state;
     fast = false;

@@ -57,7 +57,7 @@ static int remove_fakes(void **state) {
     return rmdir(dir);
 }
 
-/* The stand-in's controls, all as in the beginning. */
+/* Returns the stand-in's controls, all as in the beginning. */
 static struct fake_nvml *controls(void) {
     void *lib = dlopen(library, RTLD_NOW);
     if (!lib) fail_msg("%s", dlerror());
@@ -115,7 +115,7 @@ static struct bag facts_of(struct nvml *n) {
     return b;
 }
 
-/* Fetches until the counter comes, or the patience ends. */
+/* Fetches until the counter comes, or the time is over. */
 static void fetch(struct nvml *n, struct bag *b, const char *until) {
     for (int i = 0; i < 5000 && value_of(b, until) < 0; i++) {
         nvml_run(n, keep, b);

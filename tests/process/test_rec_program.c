@@ -29,7 +29,8 @@ static void begin(void) {
     OPS_SCOPE("main");
 }
 
-/* Without the recorder and with it: the same from outside. */
+/* Runs it without the recorder and with it: both must look the same from
+ * outside. */
 static void run_both(void (*run)(void *)) {
     if (RIG_TSAN) skip(); /* its own thread keeps the process */
     rig_both(run);

@@ -164,8 +164,8 @@ static void one_free(struct thread *t) {
     t->a->n++;
 }
 
-/* An arrow from a scope of this thread to one of the next; its id tells where
- * it began. */
+/* Draws an arrow from a scope of this thread to one of the next; its id tells
+ * where it began. */
 static void one_arrow(struct thread *t) {
     int k = t->stack[t->depth - 1];
     struct done *d = &t->a->v[k];
@@ -362,8 +362,8 @@ static void check_args(const struct trace *t, row_id r, const struct done *d) {
     assert_int_equal(!!(t->spans.flags[r] & SPAN_COSTED), d->flops);
 }
 
-/* Scopes and instants of a thread, which stand in the order in which they
- * began. */
+/* Checks scopes and instants of a thread, which stand in the order in which
+ * they began. */
 static void check_thread(struct got *g, int thread) {
     const struct trace *t = g->t;
     const struct track *tr = &t->tracks[track_of(t, thread)];
@@ -410,7 +410,7 @@ static void check_counter(const struct got *g, int thread) {
     }
 }
 
-/* Memory events of a thread's addresses, in time order. */
+/* Checks memory events of a thread's addresses, in time order. */
 static void check_memory(const struct got *g, int thread) {
     const struct trace *t = g->t;
     const struct account *a = &all[thread];
@@ -465,7 +465,7 @@ static void check_device(const struct got *g, int thread) {
     assert_int_equal(r, tr->end);
 }
 
-/* How far a time lies outside of what the program read, in ns. */
+/* Returns how far a time lies outside what the program read, in ns. */
 static int64_t outside(const struct got *g, int64_t ps,
                        const int64_t between[2]) {
     int64_t ns = g->start_mono + ps / PS_PER_NS;
@@ -478,8 +478,8 @@ static int64_t misfit(const struct got *g, row_id r, const struct done *d) {
     return d->open ? ns : ns + outside(g, span_end(g->t, r), d->t1);
 }
 
-/* Asynchronous spans: each is found once, the one of its name that fits best:
- * their lines do not tell who began them. */
+/* Checks asynchronous spans: each is found once, the one of its name that fits
+ * best: their lines do not tell which thread began them. */
 static size_t check_async(const struct got *g, int thread, bool *used) {
     const struct trace *t = g->t;
     const struct account *a = &all[thread];
@@ -503,8 +503,8 @@ static size_t check_async(const struct got *g, int thread, bool *used) {
     return n;
 }
 
-/* Every arrow that was taken up is there, from scope to scope; returns how
- * many there must be. */
+/* Checks that every arrow that was taken up is there, from scope to scope.
+ * Returns how many there must be. */
 static size_t check_arrows(const struct got *g) {
     const struct flows *f = &g->t->flows;
     size_t n = 0;

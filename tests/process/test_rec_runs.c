@@ -26,7 +26,7 @@ static void wait_all(int n) {
     }
 }
 
-/* Each of n is in one of the files, and each file has one. */
+/* Checks that each of n is in one of the files, and each file has one. */
 static void expect_each_once(size_t n) {
     struct xs x = {0};
     uint8_t seen[256] = {0}, files[256] = {0};
@@ -131,7 +131,7 @@ static void test_same_pid(void **state) {
     expect_each_once(6);
 }
 
-/* How many runs there are. */
+/* Returns how many runs there are. */
 static size_t count_runs(void) {
     char pattern[PATH_MAX + 32];
     glob_t g;

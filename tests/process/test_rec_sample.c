@@ -44,7 +44,8 @@ static void keep(void *to, const char *counter, double value) {
     b->got[b->n++].value = value;
 }
 
-/* The value of the counter whose name begins so; -1: not given. */
+/* Returns the value of the counter whose name begins so; -1 if it was not
+ * given. */
 static double value_of(const struct bag *b, const char *begin) {
     for (int i = 0; i < b->n; i++)
         if (strncmp(b->got[i].name, begin, strlen(begin)) == 0)
@@ -72,7 +73,7 @@ static void closed(struct sample *s) {
     free(s);
 }
 
-/* The sampler's numbers over what `work` does: rates are counts. */
+/* Gives the sampler's numbers over what `work` does: rates are counts. */
 static void sampled(void (*work)(void *), void *arg, struct bag *b) {
     struct sample *s = opened();
     struct bag *first = calloc(1, sizeof *first);

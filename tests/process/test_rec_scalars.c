@@ -44,7 +44,7 @@ static void program(void *arg) {
     for (;;) pause();
 }
 
-/* Points of a curve, which must be 0, 1, 2, ... */
+/* Checks the points of a curve, which must be 0, 1, 2, ... */
 static void check_curves(const struct logdir *l) {
     struct curves c;
     struct ops_err e = {0};

@@ -17,7 +17,7 @@ enum { STEPS = 300 };
 static int64_t
     *asked_at; /* shared: the step in which a capture was asked for */
 
-/* A step with a scope, one by hand, an instant; outside of steps others. */
+/* Makes a step with a scope, one by hand, an instant; others outside steps. */
 static void step(int64_t i) {
     ops_step(i);
     OPS_SCOPE_INT("work", "i", i);
@@ -46,7 +46,8 @@ static struct xs profile_of(void (*run)(void *)) {
     return x;
 }
 
-/* The numbers of the events called `name`, each once; returns how many. */
+/* Finds the numbers of the events called `name`, each once. Returns how
+ * many. */
 static size_t numbers(const struct xs *x, const char *name, const char *key,
                       uint8_t seen[STEPS]) {
     size_t n = 0;

@@ -60,7 +60,7 @@ static struct child start(int spin_ms, int grandchildren, int status) {
     return (struct child){pid, go[1], 1 + grandchildren};
 }
 
-/* Ends it, with its last figures, as launch.c does. */
+/* Ends the child, with its last figures, as launch.c does. */
 static void finish(struct tree *t, struct child *c) {
     siginfo_t info;
     struct rusage usage;

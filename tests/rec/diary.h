@@ -13,15 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* t: just before the call that begins it, just after; the same of its end. For
- * what is one call, the last two are 0. */
+/* t has the times just before and just after the call that begins it, and the
+ * same of its end. For something that is one call, the last two are 0. */
 struct diary_note {
     const char *what, *name, *kind;
     uint64_t t[4];
     char more[400]; /* JSON members, each behind a comma */
 };
 
-/* Of one thread, printed after it has ended. */
+/* The diary of one thread, printed after it has ended. */
 struct diary {
     char thread[32];
     long tid;
@@ -41,7 +41,7 @@ static inline void diary_open(struct diary *d, const char *thread) {
     d->tid = syscall(SYS_gettid);
 }
 
-/* Room is made before the clock is read. Returns the note's number: notes move
+/* Makes room before the clock is read. Returns the note's number: notes move
  * when the diary grows. */
 static inline size_t diary_note(struct diary *d, const char *what,
                                 const char *name, const char *kind) {
@@ -54,8 +54,8 @@ static inline size_t diary_note(struct diary *d, const char *what,
     return d->n++;
 }
 
-/* As JSON; each byte beyond ASCII as the character with its number, so that
- * any bytes can be told. */
+/* Writes JSON; each byte beyond ASCII becomes the character with its number, so
+ * that any bytes can be told. */
 static inline void diary_text(FILE *f, const char *s) {
     fputc('"', f);
     for (; *s != 0; s++) {

@@ -21,7 +21,7 @@ enum {
     BURSTS = 200
 };
 
-/* From the loader to the writer: one at a time. */
+/* What goes from the loader to the writer, one at a time. */
 struct item {
     uint64_t flow;
     void *memory;
@@ -53,14 +53,14 @@ static struct soft_device *device;
         ops_end();                                                             \
         (d)->v[note_].t[3] = diary_now();                                      \
     } while (0)
-/* More about the scope that is open. */
+/* Notes more about the scope that is open. */
 #define TELL(d, ...)                                                           \
     do {                                                                       \
         char *at_ = (d)->v[note_].more;                                        \
         size_t n_ = strlen(at_);                                               \
         snprintf(at_ + n_, sizeof(d)->v->more - n_, __VA_ARGS__);              \
     } while (0)
-/* A call that is over when it returns. */
+/* Makes a call that is over when it returns. */
 #define CALL(d, what_, name_, call, ...)                                       \
     do {                                                                       \
         size_t at_ = diary_note(d, what_, name_, "");                          \
@@ -85,7 +85,7 @@ static void busy(uint64_t rounds) { work(&rounds); }
 
 /* --- the trainer ---------------------------------------------------------*/
 
-/* With its own cleanup: the macro's form. */
+/* This is the macro's form, with its own cleanup. */
 static void layer(int i) {
     size_t note_ = diary_note(&trainer, "scope", "layer", "op");
     trainer.v[note_].t[0] = diary_now();
@@ -134,7 +134,8 @@ static void device_part(void) {
     END(&trainer);
 }
 
-/* More at once than the device keeps records of, until some were lost. */
+/* Launches more at once than the device keeps records of, until some were
+ * lost. */
 static void overrun(void) {
     struct soft_work w = {.name = "soft_burst",
                           .run = work,
@@ -151,7 +152,7 @@ static void overrun(void) {
     }
 }
 
-/* The program's own times of another device's work. */
+/* Hands in the program's own times of another device's work. */
 static void own_device(uint32_t track, int i) {
     uint64_t t0 = ops_now();
     busy(2000);
@@ -181,7 +182,7 @@ static void tiny(void) {
     }
 }
 
-/* Bytes that are no text, and texts that have to be cut. */
+/* Records bytes that are no text, and texts that have to be cut. */
 static void odd_text(void) {
     static const char name[] = "not \xff\xc3 UTF-8";
     char text[400];
@@ -311,7 +312,7 @@ static uint64_t cpu_ns(clockid_t of) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* CPU time that is not the recorder's, whoever might take it for that. */
+/* Takes CPU time that is not the recorder's but might be taken for it. */
 static void burn(void) {
     while (cpu_ns(CLOCK_THREAD_CPUTIME_ID) < 100000000) busy(10000);
 }

@@ -38,17 +38,18 @@ static inline bool rig_valgrind(void) {
     return p != NULL && strstr(p, "vgpreload") != NULL;
 }
 
-/* Slower by an order of magnitude: fewer rounds are enough. */
+/* Is this build slower by an order of magnitude? Then fewer rounds are
+ * enough. */
 static inline bool rig_slow(void) { return RIG_TSAN || rig_valgrind(); }
 
-/* Why nothing is recorded, or "". */
+/* Returns why nothing is recorded, or "". */
 static inline const char *rig_problem(void) {
     static char why[OPS_PROBLEM_MAX];
     ops_problem(why, sizeof why);
     return why;
 }
 
-/* The long form: REC_FULL=1, as `./dev test --full` has it. */
+/* Is this the long form: REC_FULL=1, as `./dev test --full` has it? */
 static inline bool rig_full(void) {
     const char *t = getenv("REC_FULL");
     return t != NULL && strcmp(t, "1") == 0 && !rig_slow();
@@ -87,7 +88,7 @@ static inline void rig_make_dir(void) {
     if (mkdtemp(rig_dir) == NULL) abort();
 }
 
-/* A pointer's ring, which a program that was ended may have left, goes too:
+/* Removes a pointer's ring, too, which a program that was ended may have left:
  * without its pointer nobody would find it. */
 static inline void rig_remove_ring(const char *pointer) {
     char ring[PATH_MAX];
@@ -118,7 +119,8 @@ static inline void rig_remove_dir(void) {
     nftw(rig_dir, rig_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Files under every run's folder whose names end like this. */
+/* Returns how many files under every run's folder have names that end like
+ * this. */
 static inline size_t rig_files(const char *end, glob_t *g) {
     char pattern[PATH_MAX + 64];
     snprintf(pattern, sizeof pattern, "%s/plugins/profile/*/*%s", rig_dir, end);
@@ -134,7 +136,7 @@ static inline size_t rig_count(const char *end) {
     return n;
 }
 
-/* All profiles that are closed. */
+/* Loads all profiles that are closed. Returns how many. */
 static inline size_t rig_load(struct xs *x) {
     glob_t g;
     size_t n = rig_files(".xplane.pb", &g);
@@ -143,8 +145,8 @@ static inline size_t rig_load(struct xs *x) {
     return n;
 }
 
-/* Does for the dead what ops_stop would have done; how many there were. A
- * problem ends the test. */
+/* Does for the dead what ops_stop would have done. Returns how many there were.
+ * A problem ends the test. */
 static inline size_t rig_rescue(void) {
     glob_t g;
     char why[512];
@@ -161,7 +163,8 @@ static inline size_t rig_rescue(void) {
     return n;
 }
 
-/* Ring files of a process that are still in the memory file system. */
+/* Returns how many ring files of a process are still in the memory file
+ * system. */
 static inline size_t rig_rings(pid_t pid) {
     char pattern[128];
     glob_t g;
@@ -209,8 +212,8 @@ static inline struct rig_end rig_run(void (*run)(void *), void *arg) {
     return e;
 }
 
-/* Memory that children share with the test, all 0. One block for a program: the
- * next case gets the same again. */
+/* Returns memory that children share with the test, all 0. A program has one
+ * block: the next case gets the same again. */
 static inline void *rig_shared(size_t n) {
     static void *block;
     if (block == NULL)
@@ -225,7 +228,7 @@ static inline void *rig_shared(size_t n) {
 static struct ops_options rig_options; /* of rig_begin(); set anew by CASE */
 static bool rig_on = true;             /* does rig_begin() start anything? */
 
-/* In a child: starts the recorder, or says why it cannot and ends. */
+/* Starts the recorder in a child, or says why it cannot and ends. */
 static inline void rig_begin(void) {
     if (rig_on && ops_start(rig_dir, &rig_options) != 0) {
         printf("start: %s\n", rig_problem());
@@ -233,8 +236,8 @@ static inline void rig_begin(void) {
     }
 }
 
-/* Runs a program without the recorder, then with it: nobody may see from outside
- * which was which. */
+/* Runs a program without the recorder, then with it: from outside both must
+ * look the same. */
 static inline struct rig_end rig_both(void (*run)(void *)) {
     size_t files = rig_count(".xplane.pb");
     rig_on = false;

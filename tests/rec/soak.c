@@ -54,7 +54,7 @@ static long rss_kb(void) {
 
 static double cpu_s(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Closed parts. */
+/* Removes the parts that are closed. */
 static void remove_parts(const char *dir) {
     char pattern[PATH_MAX];
     glob_t g;
@@ -64,7 +64,7 @@ static void remove_parts(const char *dir) {
     globfree(&g);
 }
 
-/* What the last part says of all of them, and its own losses. */
+/* Judges by what the last part says of all of them, and by its own losses. */
 static int verdict(const char *dir, uint64_t want) {
     char pattern[PATH_MAX];
     struct xs x = {0};

@@ -54,7 +54,7 @@ const char *soft_queue_name(unsigned queue) {
 
 /* --- running ------------------------------------------------------------ */
 
-/* With the lock: the record of what has just ended. */
+/* Keeps the record of the work that has just ended. The lock is held. */
 static void complete(struct queue *q, const struct soft_work *w, uint64_t t0,
                      uint64_t t1) {
     struct soft_device *d = q->device;

@@ -25,22 +25,23 @@ struct soft_work {
 
 struct soft_device;
 
-/* name: as shown. NULL: no memory or threads. */
+/* name is the one that is shown. Returns NULL if there is no memory or
+ * thread. */
 struct soft_device *soft_open(const char *name);
 /* Waits for all queues first. The tracer must have been removed. */
 void soft_close(struct soft_device *d);
 
 /* Queues the work; waits only while the queue is full. */
 void soft_launch(struct soft_device *d, unsigned queue, struct soft_work w);
-/* Until the queue is empty. */
+/* Waits until the queue is empty. */
 void soft_wait(struct soft_device *d, unsigned queue);
 
-/* For ops_device_tracer_add(). Valid until soft_close(). */
+/* Returns the tracer for ops_device_tracer_add(), valid until soft_close(). */
 const struct ops_device_tracer *soft_tracer(struct soft_device *d);
 
-/* What the device itself knows, to compare with: the work that ran, in order
- * of its end, and whether its record was lost. Returns how many there were;
- * to be asked when the queues are empty. */
+/* Tells what the device itself knows, to compare with: the work that ran, in
+ * order of its end, and whether its record was lost. Returns how many there
+ * were; ask when the queues are empty. */
 struct soft_fate {
     struct soft_work work;
     unsigned queue;

@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* True: *result is the answer (and errno), the call is not made. */
+/* Returns true if *result is the answer (and errno): the call is then not
+ * made. */
 static bool look_at_syscall(long number, const long arg[6], long *result);
 
 static long real_syscall(long number, const long a[6]) {
@@ -20,7 +21,7 @@ static long real_syscall(long number, const long a[6]) {
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* It reads six arguments, whether or not there are as many. */
+/* This reads six arguments, whether or not there are as many. */
 __attribute__((visibility("default"), no_sanitize("address", "undefined"))) long
 syscall(long number, ...) {
     long a[6], result = -1;

@@ -134,7 +134,7 @@ static inline int xs_by_id(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* {1: id, 2: {1: id, 2: name}} */
+/* Reads {1: id, 2: {1: id, 2: name}}. */
 static inline void xs_add_name(struct xs_names *t, struct xs_bytes entry) {
     struct xs_field f, g;
     if (t->n == t->cap) {
@@ -229,7 +229,7 @@ static inline void xs_read(struct xs *x, const void *p, size_t n) {
     x->files++;
 }
 
-/* False: there is no such file. */
+/* Returns false if there is no such file. */
 static inline bool xs_load(struct xs *x, const char *path) {
     FILE *f = fopen(path, "rb");
     if (f == NULL) return false;
@@ -261,7 +261,8 @@ static inline void xs_free(struct xs *x) {
 
 /* --- stats -------------------------------------------------------------- */
 
-/* A stat among the fields `number` of a message; the last of that name. */
+/* Finds a stat among the fields `number` of a message; the last of that
+ * name. */
 static inline bool xs_find(const struct xs_plane *p, struct xs_bytes body,
                            uint32_t number, const char *key,
                            struct xs_field *out) {
@@ -285,7 +286,7 @@ static inline bool xs_find(const struct xs_plane *p, struct xs_bytes body,
     return found;
 }
 
-/* A whole number of an event, or `none`. */
+/* Returns a whole number of an event, or `none`. */
 static inline int64_t xs_int(const struct xs *x, const struct xs_event *e,
                              const char *key, int64_t none) {
     struct xs_field f;
@@ -310,7 +311,7 @@ static inline bool xs_is(const struct xs *x, const struct xs_event *e,
            f.b.n == strlen(text) && memcmp(f.b.p, text, f.b.n) == 0;
 }
 
-/* A fact of the host's plane of a file: a number, or `none`. */
+/* Returns a number that is a fact of the host's plane of a file, or `none`. */
 static inline int64_t xs_fact(const struct xs *x, const char *key,
                               int64_t none) {
     struct xs_field f;
@@ -325,7 +326,7 @@ static inline bool xs_own(const struct xs_event *e) {
     return strcmp(e->name, "opscope: dropped") == 0;
 }
 
-/* Events that were counted as dropped, on all lines. */
+/* Returns how many events were counted as dropped, on all lines. */
 static inline uint64_t xs_dropped(const struct xs *x) {
     uint64_t n = 0;
     for (size_t i = 0; i < x->n; i++)
@@ -333,7 +334,7 @@ static inline uint64_t xs_dropped(const struct xs *x) {
     return n;
 }
 
-/* Events of this name that are not cut. */
+/* Returns how many events of this name are not cut. */
 static inline size_t xs_count(const struct xs *x, const char *name) {
     size_t n = 0;
     for (size_t i = 0; i < x->n; i++)

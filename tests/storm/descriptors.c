@@ -57,8 +57,9 @@ void descriptor_close(int fd) {
     descriptors_unlock();
 }
 
-/* A child has no part in the pipes that others made: whoever waits for their
- * end would wait for it. With the lock, which its parent had. */
+/* A child has no part in the pipes that others made: a reader that waits for
+ * their end would wait for the child. The child has the lock that its parent
+ * took. */
 void descriptors_forked(void) {
     for (unsigned i = 0; i < nowned;) {
         if (owned[i].pipe) {
@@ -87,7 +88,7 @@ static bool put_contents(int fd, const struct owned *o) {
     return true;
 }
 
-/* 0, or what is wrong with it. */
+/* Returns NULL, or what is wrong with it. */
 static const char *look_at(const struct owned *o) {
     struct stat st;
     uint8_t b[256];
@@ -117,7 +118,7 @@ void descriptors_verify(void) {
     descriptors_unlock();
 }
 
-/* With the lock. -1: no descriptor is free. */
+/* Makes a file. Returns -1 if no descriptor is free. The lock is held. */
 static int make_file(const struct act *a, bool in_memory, uint32_t index,
                      uint32_t bytes, struct owned *out) {
     char path[320];
@@ -164,7 +165,7 @@ static int most_numbers(void) {
     return l.rlim_cur > NUMBERS ? NUMBERS : (int)l.rlim_cur;
 }
 
-/* All that the program did not open itself. */
+/* Closes all descriptors that the program did not open itself. */
 static void close_unknown(void) {
     int most = most_numbers();
     for (int fd = 3; fd < most; fd++)
@@ -185,7 +186,7 @@ static enum flow do_closeall(const struct act *a) {
     return GO_ON;
 }
 
-/* Copies of a file of ours on numbers that are not ours, high ones too. */
+/* Puts copies of a file of ours on numbers that are not ours, high ones too. */
 static enum flow do_dupover(const struct act *a) {
     struct owned first;
     uint32_t x = a->id * 7919u;
@@ -221,8 +222,9 @@ static int64_t open_more(const struct act *a, struct owned *v, int64_t n,
     return n;
 }
 
-/* Opens files until every number is in use, closes what it does not know, takes
- * those numbers too, and looks at all of them a little later. With the lock. */
+/* Opens files until every number is in use, closes those that it does not know,
+ * takes their numbers too, and looks at all of them a little later. The lock is
+ * held. */
 static void fill_once(const struct act *a) {
     static struct owned v[FILL_MOST];
     int64_t most = arg_num(a, "most", 100), wrong = 0;
@@ -244,7 +246,7 @@ struct filling {
     int over;
 };
 
-/* Much at a time, so that the recorder is in the middle of writing. */
+/* Records much at a time, so that the recorder is in the middle of writing. */
 static void *keep_busy(void *arg) {
     struct filling *f = arg;
     struct name name = name_of(f->act->id, 0);
@@ -274,7 +276,7 @@ static enum flow do_fill(const struct act *a) {
     return GO_ON;
 }
 
-/* The lowest free number is the program's; zero: as those rely on who open
+/* The lowest free number is the program's; zero: programs rely on it that open
  * what is to be their input. */
 static enum flow do_lowest(const struct act *a) {
     bool zero = arg_num(a, "zero", 0) != 0;
@@ -298,7 +300,7 @@ static enum flow do_lowest(const struct act *a) {
 
 /* --- pipes --------------------------------------------------------------- */
 
-/* What comes until the end; -1: there is no end. */
+/* Reads what comes until the end. Returns -1 if there is no end. */
 static int read_to_end(int fd) {
     int got = 0;
     uint64_t until = now_ms() + EOF_MS;
@@ -396,7 +398,7 @@ static enum flow do_pipe(const struct act *a) {
 
 /* --- locks --------------------------------------------------------------- */
 
-/* Who else has the file locked? Asked by a child, since a process does not see
+/* Does another have the file locked? A child asks, since a process does not see
  * its own locks. */
 static int locked_for_child(int fd) {
     pid_t me = getpid();
@@ -429,8 +431,8 @@ static enum flow lock_posix(const struct act *a) {
     return GO_ON;
 }
 
-/* Goes with the last copy of the descriptor: nobody else may have one, but for
- * a child that has just been made. */
+/* This lock goes with the last copy of the descriptor: nobody else may have
+ * one, but for a child that has just been made. */
 static enum flow lock_flock(const struct act *a) {
     char path[320];
     struct owned o;

@@ -144,7 +144,7 @@ void fault(uint32_t act, enum fault what, uint64_t a, uint64_t b) {
     diary->fault[i].act = act;
 }
 
-/* By hand: it is also called in handlers. */
+/* The name is written by hand, since handlers call this, too. */
 struct name name_of(uint32_t act, unsigned kind) {
     struct name name = {{'s'}};
     char digits[12];
@@ -194,7 +194,7 @@ char **self_argv(uint32_t body) {
     return v;
 }
 
-/* What the program before us left open when it became this one. A recorder
+/* Says what the program before us left open when it became this one. A recorder
  * that starts when it is loaded has been here before. */
 static void say_descriptors(void) {
     char list[200] = "";
@@ -207,8 +207,8 @@ static void say_descriptors(void) {
     say(&a, "body has descriptors%s", list);
 }
 
-/* Also which signals it blocks and ignores. Those of real time are our own
- * acts', which other threads begin and end meanwhile. */
+/* Says which signals are blocked and ignored, too. Real-time signals are our
+ * own acts', which other threads begin and end meanwhile. */
 static void say_signals(void) {
     sigset_t now;
     struct act a = {.id = first_body};
@@ -225,8 +225,9 @@ static void say_signals(void) {
 
 /* --- rescue -------------------------------------------------------------- */
 
-/* Who was killed between the two has a pointer and no ring: it stays for a
- * minute, since it may be somebody who starts just now. */
+/* Does the pointer lead to a ring? A program that was killed between the two
+ * has a pointer and no ring: the pointer stays for a minute, since its program
+ * may be about to start. */
 static bool points_to_ring(const char *path) {
     char line[PATH_MAX] = "";
     FILE *f = fopen(path, "re");

@@ -68,8 +68,8 @@ void last_words(void) {
     model_leaving();
 }
 
-/* The child's part of fork and clone. A body that ends without a word ends its
- * process. */
+/* Does the child's part of fork and clone. A body that ends without a word ends
+ * its process. */
 static enum flow be_child(const struct act *a) {
     enum flow flow = run_body((uint32_t)arg_num(a, "body", 0));
     if (flow == RETURN) return RETURN;
@@ -96,8 +96,8 @@ static enum flow do_fork(const struct act *a) {
     return GO_ON;
 }
 
-/* No library knows of it: what the recorder has of its parent it must not
- * use. stay: it stays until somebody makes the file `release`. */
+/* Makes a child that no library knows of: it must not use what the recorder has
+ * of its parent. stay: it stays until the file `release` is made. */
 static enum flow do_clone(const struct act *a) {
     pid_t pid = clone_here();
     if (pid != 0) {
@@ -167,8 +167,8 @@ static unsigned rings_of(const pid_t *pid, unsigned n) {
     return left;
 }
 
-/* A program whose workers come and go: what the dead leave in memory goes while
- * their parent lives on. */
+/* Plays a program whose workers come and go: what the dead leave in memory goes
+ * while their parent lives on. */
 static enum flow do_gather(const struct act *a) {
     pid_t pid[GATHER];
     struct name name = name_of(a->id, 0);
@@ -217,7 +217,7 @@ static void leave_by_exec(const struct act *a, const char *how) {
     _exit(126);
 }
 
-/* The last act of a body: its process ends, or only its thread. */
+/* Does the last act of a body: its process ends, or only its thread. */
 static enum flow do_leave(const struct act *a) {
     const char *how = arg_text(a, "how", "exit");
     int code = (int)(a->id % 100) + 1;
@@ -270,7 +270,7 @@ static enum flow do_atexit(const struct act *a) {
     return GO_ON;
 }
 
-/* Text that only an orderly end brings into its file. */
+/* Writes text that only an orderly end brings into its file. */
 static enum flow do_stdio(const struct act *a) {
     char path[300];
     if (buffered != NULL) return GO_ON;
@@ -285,7 +285,7 @@ static enum flow do_stdio(const struct act *a) {
     return GO_ON;
 }
 
-/* Behind the recorder's own end: calls do nothing, and do no harm. */
+/* Runs after the recorder's own end: calls do nothing, and do no harm. */
 __attribute__((destructor(101))) static void very_last(void) {
     if (diary == NULL) return;
     OPS_SCOPE_INT("behind the end", "i", 1);

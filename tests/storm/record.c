@@ -44,7 +44,7 @@ static enum flow do_scope(const struct act *a) {
     return GO_ON;
 }
 
-/* The name stands at the call site: it is the same for all. */
+/* The name stands at the call site: it is the same for all acts. */
 static void one_literal(const struct act *a, int64_t i) {
     OPS_SCOPE_INT("literal", "act", a->id);
     ops_arg_int("seq", i);
@@ -56,7 +56,7 @@ static enum flow do_literal(const struct act *a) {
     return GO_ON;
 }
 
-/* By hand, each in the one before. */
+/* Opens scopes by hand, each in the one before. */
 static void one_nest(const struct act *a, unsigned depth, unsigned most) {
     struct name name = name_of(a->id, depth);
     CALL(a->id, depth, {
@@ -85,7 +85,7 @@ static enum flow by_hand(const char *name, uint32_t body) {
     return flow;
 }
 
-/* A body inside of a scope. RETURN comes in a child of a fork that was made
+/* Runs a body inside a scope. RETURN comes in a child of a fork that was made
  * there: the scope is not its own. */
 static enum flow do_within(const struct act *a) {
     struct name name = name_of(a->id, 0);
@@ -98,7 +98,7 @@ static enum flow do_within(const struct act *a) {
     return flow;
 }
 
-/* ops_end() for which there is no begin. */
+/* Calls ops_end() without a begin. */
 static enum flow do_badend(const struct act *a) {
     for (int64_t i = 1, n = count_of(a); i <= n; i++) {
         note_tried(a->id, 0, 1);
@@ -107,7 +107,7 @@ static enum flow do_badend(const struct act *a) {
     return GO_ON;
 }
 
-/* Deeper than is recorded. */
+/* Goes deeper than is recorded. */
 static void go_deep(const struct act *a, const char *name, int64_t left) {
     OPS_SCOPE(name);
     ops_arg_int("seq", left);
@@ -140,7 +140,7 @@ static enum flow do_counter(const struct act *a) {
     return GO_ON;
 }
 
-/* Addresses that nobody else has. */
+/* Uses addresses that no other act has. */
 static enum flow do_memory(const struct act *a) {
     struct name tag = name_of(a->id, 0);
     for (int64_t i = 1, n = count_of(a); i <= n; i++) {
@@ -151,7 +151,7 @@ static enum flow do_memory(const struct act *a) {
     return GO_ON;
 }
 
-/* Written whether or not a window is open. */
+/* Scalars are written whether or not a window is open. */
 static enum flow do_scalar(const struct act *a) {
     struct name tag = name_of(a->id, 0);
     for (int64_t i = 1, n = count_of(a); i <= n; i++)
@@ -181,7 +181,7 @@ static void epoch_end(int64_t number) {
     ops_epoch_end();
 }
 
-/* A step ends with the next: it is done when that one has begun. */
+/* A step ends with the next: it is done when the next one has begun. */
 static enum flow steps(const struct act *a, void (*begin)(int64_t),
                        void (*end)(int64_t)) {
     struct name name = name_of(a->id, 1);
@@ -264,7 +264,7 @@ static enum flow do_flow(const struct act *a) {
     return GO_ON;
 }
 
-/* A track is of the session in which it was made. */
+/* A track belongs to the session in which it was made. */
 static void one_span(const struct act *a, const char *name, int64_t i) {
     char queue[24];
     snprintf(queue, sizeof queue, "q%u", a->id % 8);
@@ -347,7 +347,7 @@ static enum flow do_tracer(const struct act *a) {
     return GO_ON;
 }
 
-/* What a program that has a bug passes. */
+/* Passes what a program that has a bug passes. */
 static enum flow do_nulls(const struct act *a) {
     const char *volatile null = NULL;
     (void)a;

@@ -116,7 +116,7 @@ static struct ops_options options_of(const struct act *a) {
     return o;
 }
 
-/* The thread's signals and cancellation are as they were. */
+/* What a thread must find as it was: its signals and cancellation. */
 struct manners {
     sigset_t mask;
     int cancel;
@@ -143,8 +143,9 @@ static void manners_after(uint32_t act, const struct manners *m) {
     if (cancel != m->cancel) fault(act, FAULT_CANCEL, (uint64_t)cancel, 0);
 }
 
-/* Was nobody else at it? Then what holds now is known. At the end of a process
- * the recorder stops by itself, at a moment that nobody tells. */
+/* Did no other thread change anything? Then it is known what holds now. At the
+ * end of a process the recorder stops by itself, at a moment that nobody
+ * tells. */
 static bool alone(unsigned changes) {
     return GET(&model.changing) == 1 && GET(&model.changes) == changes &&
            !GET(&model.leaving);
@@ -221,7 +222,7 @@ void session_stop(void) {
     change_ends();
 }
 
-/* As it was, if it is known how that was. */
+/* Restarts with the options of the last start, if they are known. */
 void session_restart(void) {
     const struct act *a = GET(&model.last);
     if (GET(&model.started) != YES && !GET(&model.pending)) return;
@@ -229,7 +230,7 @@ void session_restart(void) {
     session_start(a);
 }
 
-/* Under OPSCOPE=1 it runs before main() does. */
+/* Under OPSCOPE=1 the recorder runs before main() does. */
 __attribute__((constructor(65535))) static void look_at_load(void) {
     if (strcmp(env_or("OPSCOPE", ""), "1") != 0) return;
     model.started = YES;
@@ -278,7 +279,8 @@ static int remove_one(const char *path, const struct stat *st, int type,
     return 0;
 }
 
-/* The log folder goes; whoever records into it makes new files meanwhile. */
+/* Removes the log folder; programs that record into it make new files
+ * meanwhile. */
 static enum flow do_rmlogs(const struct act *a) {
     bool on = model_on();
     hostile();
@@ -288,7 +290,8 @@ static enum flow do_rmlogs(const struct act *a) {
         nftw(logdir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     descriptors_unlock();
     if (arg_num(a, "ask", 0) == 0 || !on) return GO_ON;
-    /* The folder is gone: that is a problem, once somebody wants to write. */
+    /* The folder is gone: that becomes a problem when the recorder wants to
+     * write. */
     for (int i = 0; i < 40; i++) {
         CALL(a->id, 0, ops_instant(name_of(a->id, 0).text));
         ops_flush();

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
-/* By signal: who asked for it, and how often it came. */
+/* For each signal the act that asked for it, and how often it came. */
 static struct {
     const struct act *act;
     unsigned seen, elsewhere;
@@ -71,7 +71,7 @@ static void take(const struct act *a, int sig, pid_t tid) {
 
 static unsigned seen(int sig) { return GET(&on[sig].seen); }
 
-/* At most a few seconds: a signal that went astray is a finding. */
+/* Waits at most a few seconds: a signal that went astray is a finding. */
 static void await(int sig, unsigned n) {
     for (int i = 0; i < 5000 && seen(sig) < n; i++) sleep_us(1000);
 }
@@ -86,7 +86,7 @@ static size_t alt_size(void) {
     return SANITIZED ? 256 << 10 : (n + 4095) / 4096 * 4096;
 }
 
-/* Below it lies a page that nobody may touch. */
+/* Returns a stack below which lies a page that nobody may touch. */
 static void *alt_stack(void) {
     size_t n = alt_size();
     char *p = mmap(NULL, n + 4096, PROT_READ | PROT_WRITE,
@@ -125,7 +125,7 @@ static enum flow do_raise(const struct act *a) {
     return GO_ON;
 }
 
-/* A thousand times a second, into whatever thread, while a body runs. */
+/* Sends a thousand signals a second, into any thread, while a body runs. */
 static enum flow do_timer(const struct act *a) {
     struct itimerval every = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
     pid_t me = getpid();
@@ -181,7 +181,7 @@ static void *send_them(void *arg) {
     return NULL;
 }
 
-/* One of the signals that all threads block: it waits for sigwait(). */
+/* Waits with sigwait() for one of the signals that all threads block. */
 static enum flow do_sigwait(const struct act *a) {
     struct sender s = {pthread_self(),
                        SIGRTMIN + 20 + (int)arg_num(a, "sig", 0) % 4,

@@ -75,9 +75,8 @@ struct diary {
     struct {
         uint64_t pid, tid, began, ended;
     } body[BODIES];
-    /* Of each act, by the kind of record that it makes: how many calls were
-     * begun, and how many returned of which it is certain that they had to be
-     * recorded. */
+    /* For each act, by the kind of record that it makes: how many calls were
+     * begun, and how many returned that were certain to be recorded. */
     struct {
         uint64_t tried[KINDS], done[KINDS];
     } act[ACTS];
@@ -108,17 +107,17 @@ struct verb {
 extern const struct verb record_verbs[], session_verbs[], process_verbs[],
     thread_verbs[], descriptor_verbs[], signal_verbs[];
 
-/* An argument of an act; what is not there is `none`. */
+/* Return an argument of an act; `none` if it is not there. */
 int64_t arg_num(const struct act *a, const char *key, int64_t none);
 const char *arg_text(const struct act *a, const char *key, const char *none);
 bool arg_is(const struct act *a, const char *key, const char *value);
 
-/* Runs a body in the calling thread. RETURN: it is to leave the function that
- * its thread or process began with. */
+/* Runs a body in the calling thread. Returns RETURN if the function that its
+ * thread or process began with is to be left. */
 enum flow run_body(uint32_t body);
 
-/* A line of output, in one write: lines of threads and processes come in any
- * order, but whole. */
+/* Prints a line in one write: lines of threads and processes come in any order,
+ * but whole. */
 __attribute__((format(printf, 2, 3))) void say(const struct act *a,
                                                const char *format, ...);
 
@@ -126,7 +125,8 @@ __attribute__((format(printf, 2, 3))) void say(const struct act *a,
 
 enum { LATER = 16 };
 
-/* Of a thread of this program; a thread that has none is somebody else's. */
+/* What a thread of this program knows of itself; a thread that has none is not
+ * of this program. */
 struct self {
     bool first; /* of its process: it may return from main() */
     pthread_t late[LATER];
@@ -142,16 +142,16 @@ extern __thread struct self *self;
 
 /* Waits for the threads and children that were left for later. */
 void settle(void);
-/* All that is to be said and looked at before a process ends. */
+/* Says and looks at all that must be before a process ends. */
 void last_words(void);
-/* fork(), with all that the program itself must do around it. */
+/* Forks, with all that the program itself must do around it. */
 pid_t fork_here(void);
-/* The same by the bare system call: no handler of any library runs. */
+/* Does the same by the bare system call: no handler of any library runs. */
 pid_t clone_here(void);
-/* Waits, whatever signals come; says how it ended. */
+/* Waits, whatever signals come. Returns how the process ended. */
 int wait_for(pid_t pid);
 void say_status(const struct act *a, const char *what, int status);
-/* What a new thread does first; `first`: that of a new program. */
+/* Does what a new thread does first; `first`: it is that of a new program. */
 void self_begin(struct self *s, bool first);
 void signals_begin(void);
 char **self_argv(uint32_t body);
@@ -161,14 +161,15 @@ extern int first_return;
 
 void sleep_us(int64_t us);
 uint64_t now_ms(void);
-/* A thread's stack: no smaller than what this build needs. */
+/* Returns the size of a thread's stack: no smaller than what this build
+ * needs. */
 size_t stack_size(int64_t wanted);
 int thread_start(pthread_t *t, int64_t stack, void *(*run)(void *), void *arg);
 
 /* --- what the program knows of the recorder ------------------------------ */
 
 /* Is a call certain to be recorded? It is when a window was open before and
- * after, and nobody started or stopped in between. */
+ * after, and nothing was started or stopped in between. */
 struct sure {
     unsigned changes;
     bool so;
@@ -176,17 +177,18 @@ struct sure {
 struct sure sure_before(void);
 bool sure_after(struct sure s);
 
-/* Around everything that may start, stop or move the window. */
+/* Stand around everything that may start, stop or move the window. */
 void change_begins(void);
 void change_ends(void);
 
-/* In a child, at once. `on`: its parent recorded, that is certain. */
+/* Is called in a child, at once. `on`: it is certain that its parent
+ * recorded. */
 enum born { BORN_BY_FORK, BORN_BY_CLONE };
 void model_forked(enum born how, bool on);
-/* The process is about to end. */
+/* Notes that the process is about to end. */
 void model_leaving(void);
-/* Before a second thread is made: which call is a child's first is then no
- * longer known. */
+/* Is called before a second thread is made: which call is a child's first is
+ * then no longer known. */
 void model_threads(void);
 /* Is it certain that this process records? */
 bool model_on(void);
@@ -194,12 +196,12 @@ bool model_on(void);
 void session_start(const struct act *a);
 void session_stop(void);
 void session_restart(void);
-/* Something stands in the recorder's way, in any process of the tree: starts
- * may fail. */
+/* Notes that something stands in the recorder's way, in any process of the
+ * tree: starts may fail. */
 void hostile(void);
 bool is_hostile(void);
-/* Descriptors that are not the program's are being closed: a start beside that
- * may fail. */
+/* Note that descriptors that are not the program's are being closed: a start
+ * beside that may fail. */
 void closing_begins(void);
 void closing_ends(void);
 bool is_windowed(void);
@@ -219,7 +221,7 @@ struct name name_of(uint32_t act, unsigned kind);
 
 enum { ERRNO_PROBE = 117 };
 
-/* One call that makes one record. */
+/* Makes one call that makes one record. */
 #define CALL(act, kind, call)                                                  \
     do {                                                                       \
         struct sure call_sure_ = sure_before();                                \
@@ -232,11 +234,12 @@ enum { ERRNO_PROBE = 117 };
 
 /* --- descriptors --------------------------------------------------------- */
 
-/* Whoever opens, closes or counts descriptors holds it; nobody is forked
+/* Must be held to open, close or count descriptors; nothing is forked
  * meanwhile. */
 void descriptors_lock(void);
 void descriptors_unlock(void);
-/* This one is ours; `pipe`: a child has no use for it. With the lock. */
+/* Notes that this descriptor is ours; `pipe`: a child has no use for it. The
+ * lock is held. */
 void descriptor_own(int fd, bool pipe);
 void descriptor_close(int fd);
 void descriptors_forked(void);

@@ -9,7 +9,7 @@ __thread struct self *self;
 
 enum { STACK_SANITIZED = 512 << 10 };
 
-/* Signals that are only ever waited for: blocked in every thread. */
+/* Blocks the signals that are only ever waited for, in every thread. */
 static void block_waited(void) {
     sigset_t s;
     sigemptyset(&s);
@@ -25,8 +25,8 @@ void self_begin(struct self *s, bool first) {
     signals_begin();
 }
 
-/* The smallest that the system allows has room for a signal's frame above it:
- * that is the program's affair. */
+/* The smallest stack that the system allows has room for a signal's frame above
+ * it: the program sees to that. */
 size_t stack_size(int64_t wanted) {
     long least = sysconf(_SC_THREAD_STACK_MIN);
     long frame = sysconf(_SC_MINSIGSTKSZ);
@@ -59,7 +59,7 @@ static void *begin(void *arg) {
     return result;
 }
 
-/* stack 0: as large as usual. */
+/* A stack of 0 is as large as usual. */
 int thread_start(pthread_t *t, int64_t stack, void *(*run)(void *), void *arg) {
     pthread_attr_t a;
     sigset_t all;
@@ -128,7 +128,7 @@ static enum flow do_crowd(const struct act *a) {
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
-/* Runs before or after the recorder's own, and then once more. */
+/* Runs before or after the recorder's own destructor, and then once more. */
 static void at_thread_end(void *arg) {
     const struct act *a = arg;
     struct name name = name_of(a->id, 0);
@@ -165,8 +165,8 @@ victim_work(const struct act *a, const char *name, unsigned i) {
     if (arg_num(a, "dump", 0) && i % 16 == 0) ops_dump();
 }
 
-/* Is cancelled where it says so and nowhere else: never in the middle of a
- * call, though some of them wait and write. */
+/* Is cancelled only where it says so: never in the middle of a call, though
+ * some calls wait and write. */
 static void *deferred(void *arg) {
     struct victim *v = arg;
     struct name name = name_of(v->act->id, 0);
@@ -181,7 +181,7 @@ static void *deferred(void *arg) {
     return NULL;
 }
 
-/* Anywhere, but nothing of the recorder is called meanwhile. */
+/* May be cancelled anywhere, but calls nothing of the recorder meanwhile. */
 static void *any_time(void *arg) {
     struct victim *v = arg;
     struct name name = name_of(v->act->id, 0);

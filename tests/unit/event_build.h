@@ -32,7 +32,7 @@ static inline void out_float(struct out *o, uint32_t num, float v) {
     out_raw(o, &v, 4);
 }
 
-/* An Event with that field; what is freed. */
+/* Puts an Event with that field; what is freed. */
 static inline void put_event(struct out *file, double wall, int64_t step,
                              uint32_t field, struct out *what) {
     struct out e = {0};
@@ -51,7 +51,8 @@ static inline void put_version(struct out *file) {
     free(e.p);
 }
 
-/* A value (its fields but the tag) as a summary of its own; value is freed. */
+/* Puts a value (its fields but the tag) as a summary of its own; value is
+ * freed. */
 static inline void put_summary(struct out *file, const char *tag, int64_t step,
                                struct out *value) {
     struct out v = {0}, s = {0};
@@ -72,7 +73,7 @@ static inline void put_simple(struct out *file, const char *tag, int64_t step,
     put_summary(file, tag, step, &v);
 }
 
-/* A session that starts at that step. */
+/* Puts a session that starts at that step. */
 static inline void put_start(struct out *file, int64_t step) {
     struct out s = {0};
     out_int(&s, 1, 1);

@@ -4,7 +4,7 @@
 #ifndef UNIT_FEED_H
 #define UNIT_FEED_H
 
-/* ours first: cmocka makes a macro of fail */
+/* our headers come first: cmocka makes a macro of fail */
 #include "import/import.h"
 #include "model/trace_fill.h"
 

@@ -39,7 +39,8 @@ static inline void job_put(struct job *j, const char *fmt, ...) {
     j->len += (size_t)n;
 }
 
-/* Begins a rank's file. device: with a GPU; extra: more of distributedInfo. */
+/* Begins a rank's file. device: it has a GPU; extra: more of
+ * distributedInfo. */
 static inline void job_rank(struct job *j, int rank, int world, bool device,
                             const char *extra) {
     j->text = calloc(1, JOB_TEXT);
@@ -73,7 +74,7 @@ static inline void job_step(struct job *j, int n, int64_t ts, int64_t dur) {
     job_span(j, "user_annotation", name, 1, ts, dur, NULL);
 }
 
-/* A kernel of device and stream, launched at ts - 5 by thread 1. */
+/* Adds a kernel of device and stream, launched at ts - 5 by thread 1. */
 static inline void job_kernel(struct job *j, const char *name, int device,
                               int stream, int64_t ts, int64_t dur,
                               const char *args) {
@@ -87,7 +88,7 @@ static inline void job_kernel(struct job *j, const char *name, int device,
     job_span(j, "kernel", name, stream, ts, dur, more);
 }
 
-/* An NCCL kernel as torch writes it since 2.4. */
+/* Adds an NCCL kernel as torch writes it since 2.4. */
 static inline void job_nccl(struct job *j, int64_t ts, int64_t dur, int seq,
                             const char *group) {
     char args[512];
@@ -101,7 +102,7 @@ static inline void job_nccl(struct job *j, int64_t ts, int64_t dur, int seq,
                20, ts, dur, args);
 }
 
-/* What gloo leaves: no group, no number. */
+/* Adds what gloo leaves: no group, no number. */
 static inline void job_gloo(struct job *j, const char *name, int tid,
                             int64_t ts, int64_t dur, int elems) {
     char args[128];

@@ -23,7 +23,7 @@ struct own_plane {
     size_t nknown;
 };
 
-/* A map entry with a message {1 id, 2 name, more}. */
+/* Adds a map entry with a message {1 id, 2 name, more}. */
 static inline void own_entry(struct own_plane *p, uint32_t field, int64_t id,
                              const char *name, struct out *more) {
     struct out m = {0}, e = {0};
@@ -35,7 +35,7 @@ static inline void own_entry(struct own_plane *p, uint32_t field, int64_t id,
     out_msg(&p->body, field, &e);
 }
 
-/* The id of a stat name, made when new. */
+/* Returns the id of a stat name, made when new. */
 static inline int64_t own_stat(struct own_plane *p, const char *name) {
     for (size_t i = 0; i < p->nknown; i++)
         if (strcmp(p->known[i].text, name) == 0) return p->known[i].id;
@@ -47,7 +47,7 @@ static inline int64_t own_stat(struct own_plane *p, const char *name) {
     return id;
 }
 
-/* A new event name; kind NULL: none. */
+/* Returns the id of a new event name; kind may be NULL. */
 static inline int64_t own_name(struct own_plane *p, const char *name,
                                const char *kind) {
     struct out more = {0}, s = {0};
@@ -90,7 +90,7 @@ static inline void own_fact_int(struct own_plane *p, const char *key,
     out_msg(&p->body, 6, &s);
 }
 
-/* The host's plane with the facts that every recording has. */
+/* Begins the host's plane with the facts that every recording has. */
 static inline void own_host(struct own_plane *p) {
     own_plane(p, 0, "/host:CPU");
     own_fact(p, "opscope_version", "0.1.0");
@@ -103,7 +103,7 @@ static inline void own_line_end(struct own_plane *p) {
     if (p->line.n > 0) out_msg(&p->body, 3, &p->line);
 }
 
-/* A line; base in ns from OWN_START. */
+/* Begins a line; base is in ns from OWN_START. */
 static inline void own_line(struct own_plane *p, int64_t id, const char *name,
                             int64_t base_ns) {
     own_line_end(p);
@@ -119,7 +119,7 @@ static inline void own_counters(struct own_plane *p) {
     out_int(&p->line, 3, 0);
 }
 
-/* Stats of the event that comes next. */
+/* Add stats to the event that comes next. */
 static inline void arg_int(struct own_plane *p, struct out *s, const char *key,
                            int64_t v) {
     struct out m = {0};
@@ -148,7 +148,7 @@ static inline void arg_text(struct own_plane *p, struct out *s, const char *key,
     out_text(&m, 5, v);
     out_msg(s, 4, &m);
 }
-/* A text as a reference to a stat name. */
+/* Adds a text as a reference to a stat name. */
 static inline void arg_ref(struct own_plane *p, struct out *s, const char *key,
                            const char *v) {
     struct out m = {0};
@@ -157,7 +157,7 @@ static inline void arg_ref(struct own_plane *p, struct out *s, const char *key,
     out_msg(s, 4, &m);
 }
 
-/* An event on the line at hand; dur < 0: none. Takes the stats (or NULL). */
+/* Adds an event to the open line; dur < 0: none. Takes the stats (or NULL). */
 static inline void own_event(struct own_plane *p, int64_t name, int64_t offset,
                              int64_t dur, struct out *stats) {
     struct out e = {0};
@@ -177,7 +177,7 @@ static inline void own_step(struct own_plane *p, int64_t name, int64_t number,
     own_event(p, name, offset, dur, &s);
 }
 
-/* bytes < 0: a free. */
+/* Adds a memory event; bytes < 0 is a free. */
 static inline void own_mem(struct own_plane *p, int64_t name, int64_t at,
                            uint64_t addr, int64_t bytes, const char *tag) {
     struct out s = {0};
@@ -191,8 +191,8 @@ static inline void own_mem(struct own_plane *p, int64_t name, int64_t at,
     own_event(p, name, at, -1, &s);
 }
 
-/* The plane becomes a field of the file, its length padded as the recorder
- * does it; the plane is freed. */
+/* Makes the plane a field of the file, its length padded as the recorder does
+ * it; the plane is freed. */
 static inline void own_close(struct out *file, struct own_plane *p) {
     own_line_end(p);
     uint8_t head[OWN_ROOM] = {1 << 3 | 2};
@@ -204,7 +204,7 @@ static inline void own_close(struct out *file, struct own_plane *p) {
     out_free(&p->body);
 }
 
-/* What stop writes behind the planes. */
+/* Writes what stop writes behind the planes. */
 static inline void own_environment(struct out *file) {
     static const char *const keys[] = {"profile_start_time",
                                        "profile_stop_time"};

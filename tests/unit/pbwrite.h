@@ -33,7 +33,7 @@ static inline void out_varint(struct out *o, uint64_t v) {
     out_raw(o, b, n);
 }
 
-/* A field with a number. */
+/* Writes a field with a number. */
 static inline void out_int(struct out *o, uint32_t num, int64_t v) {
     out_varint(o, num << 3);
     out_varint(o, (uint64_t)v);
@@ -44,7 +44,7 @@ static inline void out_double(struct out *o, uint32_t num, double v) {
     out_raw(o, &v, 8);
 }
 
-/* A field with bytes. */
+/* Writes a field with bytes. */
 static inline void out_bytes(struct out *o, uint32_t num, const void *p,
                              size_t n) {
     out_varint(o, num << 3 | 2);
@@ -56,7 +56,7 @@ static inline void out_text(struct out *o, uint32_t num, const char *s) {
     out_bytes(o, num, s, strlen(s));
 }
 
-/* A message as a field; it is freed and can be filled again. */
+/* Writes a message as a field; it is freed and can be filled again. */
 static inline void out_msg(struct out *o, uint32_t num, struct out *msg) {
     out_bytes(o, num, msg->p, msg->n);
     free(msg->p);

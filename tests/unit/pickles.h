@@ -36,7 +36,7 @@ static inline void pk_text(struct pk *o, const char *s) {
     pk_bytes(o, s, strlen(s));
 }
 
-/* LONG1 of eight bytes. */
+/* Writes a LONG1 of eight bytes. */
 static inline void pk_int(struct pk *o, int64_t v) {
     pk_bytes(o, "\x8a\x08", 2);
     pk_num(o, (uint64_t)v, 8);
@@ -52,7 +52,7 @@ static inline void pk_key_text(struct pk *o, const char *key, const char *v) {
     pk_text(o, v);
 }
 
-/* A dict or list, open: entries or items follow, then pk_close(). */
+/* Open a dict or list: entries or items follow, then pk_close(). */
 static inline void pk_dict(struct pk *o) { pk_bytes(o, "}(", 2); }
 static inline void pk_list(struct pk *o) { pk_bytes(o, "](", 2); }
 static inline void pk_end_dict(struct pk *o) { pk_op(o, 'u'); }

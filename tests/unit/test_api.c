@@ -16,7 +16,8 @@
 static const char cpu[] = "tests/data/torch_cpu/torch_cpu.pt.trace.json.gz";
 static const char cnn[] = "tests/data/torch_cnn/torch_cnn.pt.trace.json.gz";
 
-/* What the command of this build prints: ../opscope beside this program. */
+/* Returns what the command of this build prints: ../opscope beside this
+ * program. */
 static char *command_output(const char *args) {
     char self[512], line[1200];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);

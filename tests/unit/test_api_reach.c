@@ -72,7 +72,7 @@ static int tear_down(void **state) {
     return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Entries of a folder: descriptors, threads, files. */
+/* Returns the number of entries of a folder: descriptors, threads, files. */
 static int entries(const char *path) {
     DIR *d = opendir(path);
     int n = 0;
@@ -225,7 +225,8 @@ static double cancelled(const char *path, struct watcher *w, int threads) {
     return t;
 }
 
-/* Whole, and cancelled at its first look inside: much less work. */
+/* Opens a file whole, and cancelled at its first look inside: much less
+ * work. */
 static void check_file(const char *path, int threads) {
     struct watcher all = {0};
     struct ops_open_options o = {.threads = threads,

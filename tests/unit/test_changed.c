@@ -37,7 +37,7 @@ static void release(struct held *h) {
     free(h->p);
 }
 
-/* Everything that reads arguments, and some more. */
+/* Runs everything that reads arguments, and some more. */
 static void ask_all(const struct trace *t) {
     struct ops_err e = {0};
     struct sink s;
@@ -57,7 +57,7 @@ static void ask_all(const struct trace *t) {
     }
 }
 
-/* What becomes of the bytes; false: there are no more ways. */
+/* Changes the bytes in one way. Returns false if there are no more ways. */
 static bool change(uint8_t *p, size_t n, int way) {
     static const uint8_t same[] = {0, ' ', '[', '"', '\\', 0x22, 0xff};
     uint32_t seed = (uint32_t)way;
@@ -97,7 +97,8 @@ static void bytes_may_become_anything(void **state) {
     }
 }
 
-/* n kernels with arguments, and the calls that launched them. */
+/* Returns the text of n kernels with arguments, and the calls that launched
+ * them. */
 static char *kernels_text(int n) {
     char *text = NULL;
     size_t size;

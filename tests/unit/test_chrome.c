@@ -322,7 +322,7 @@ static void of_duplicate_keys_the_last_wins(void **state) {
     feed_free(&f);
 }
 
-/* A list of before, n times open, n times close, after. */
+/* Returns a list of before, n times open, n times close, after. */
 static char *deep(const char *before, const char *open, const char *close,
                   const char *after, size_t n) {
     char *s = malloc(strlen(before) + strlen(after) +
@@ -447,7 +447,7 @@ enum grow {
     SHORT_LIST
 };
 
-/* A list of a bit more than `bytes`, with trouble of that kind in it. */
+/* Makes a list of a bit more than `bytes`, with trouble of that kind in it. */
 static struct grown grow(enum grow kind, size_t bytes) {
     struct grown g = {0};
     char ev[512];

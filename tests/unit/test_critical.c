@@ -9,7 +9,8 @@ static int64_t sum(const struct result *r) {
     return all;
 }
 
-/* Time on the path of that kind and name, in us; 0: not on it. */
+/* Returns the time on the path of that kind and name, in us; 0 if it is not on
+ * it. */
 static int64_t on_path(const struct result *r, const char *kind,
                        const char *name) {
     for (size_t i = 0; i < r->nrows; i++)

@@ -37,7 +37,7 @@ static const struct {
     {"memory", "bytes"},
 };
 
-/* Runs of one analysis on one trace: where we are, for messages. */
+/* Runs of one analysis on one trace: how far they are, for messages. */
 struct visit {
     const char *what; /* the case */
     const struct trace *t;
@@ -48,7 +48,7 @@ struct visit {
     int wrong;
 };
 
-/* Says what is wrong and goes on: one run shows all that is. */
+/* Says what is wrong and goes on: one run shows all faults. */
 static void complain(struct visit *v, const char *why, const char *column,
                      int64_t value) {
     print_error("%s: %s %s%s %s: %s %s %lld\n", v->what, v->a->name,
@@ -78,7 +78,7 @@ static void check_cell(struct visit *v, const struct result *r, size_t row,
         complain(v, "less than nothing:", c->name, cell.i);
 }
 
-/* Text, JSON and CSV, each to its end. */
+/* Prints text, JSON and CSV, each to its end. */
 static void check_screens(struct visit *v, const struct result *r) {
     struct text_style style = {.width = 100, .unicode = true, .detail = true};
     void (*const screens[])(const struct result *,
@@ -129,7 +129,7 @@ static void run_one(struct visit *v, const char *option, const char *value) {
     result_free(&r);
 }
 
-/* Every choice of an option: "step|device|epoch". */
+/* Runs every choice of an option: "step|device|epoch". */
 static void run_choices(struct visit *v, const struct opt *o) {
     char all[256];
     assert_true(strlen(o->arg) < sizeof all);
@@ -152,7 +152,7 @@ static void run_options(struct visit *v) {
             run_one(v, more[i].option, more[i].value);
 }
 
-/* One analysis, all the ways that it can be asked. */
+/* Runs one analysis in all the ways that it can be asked. */
 static void run_analysis(struct visit *v) {
     char number[32];
     run_one(v, NULL, NULL);
@@ -174,8 +174,8 @@ static void every(const char *what, struct trace *t) {
     assert_int_equal(wrong, 0);
 }
 
-/* A step of 10 us from `at` on: its marker (when marked), a host span of that
- * kind in it that launches a kernel on the stream, and a collective. */
+/* Adds a step of 10 us from `at` on: its marker (when marked), a host span of
+ * that kind in it that launches a kernel on the stream, and a collective. */
 static void put_step_of(struct trace *t, uint32_t thread, uint32_t stream,
                         int64_t number, int64_t at, bool marked,
                         enum span_kind kind) {
@@ -199,7 +199,7 @@ static void put_step(struct trace *t, uint32_t thread, uint32_t stream,
     put_step_of(t, thread, stream, number, at, marked, SPAN_OP);
 }
 
-/* Allocations and frees of one step on the device; 64 bytes stay. */
+/* Adds allocations and frees of one step on the device; 64 bytes stay. */
 static void put_memory(struct trace *t, uint16_t allocator, uint32_t thread,
                        int64_t number, int64_t at) {
     uint64_t addr = 0x1000 + 256 * (uint64_t)number;
@@ -404,7 +404,8 @@ static void zero_length(void **state) {
     every("no length", t);
 }
 
-/* A rank of a job: a source with a thread, a stream, steps, collectives. */
+/* Adds a rank of a job: a source with a thread, a stream, steps,
+ * collectives. */
 static void put_rank(struct trace *t, int64_t rank, int64_t world) {
     uint32_t s = trace_source(t, "rank", format_named("kineto"), NULL,
                               (struct bytes){0});
@@ -446,7 +447,7 @@ static void sums_saturate(void **state) {
     every("the largest values", t);
 }
 
-/* CPU seconds of every way to ask one analysis. */
+/* Returns the CPU seconds of every way to ask one analysis. */
 static double cost(const struct analysis *a, const struct trace *t) {
     struct visit v = {.what = "many steps", .t = t, .a = a, .large = true};
     run_analysis(&v);

@@ -17,7 +17,7 @@
 #include "model/trace_fill.h"
 #include "unit/tiny.h"
 
-/* The text of a trace, terminated; the caller frees. */
+/* Returns the text of a trace, terminated; the caller frees. */
 static char *text_of(const struct trace *t) {
     struct export_form f;
     struct sink s;
@@ -31,7 +31,8 @@ static char *text_of(const struct trace *t) {
     return s.buf;
 }
 
-/* A sealed trace of JSON text, which must live on with 64 zeros behind it. */
+/* Returns a sealed trace of JSON text, which must live on with 64 zeros behind
+ * it. */
 static struct trace *trace_of(const char *json) {
     struct trace *t = trace_new();
     struct import_opts o = {.threads = 1};
@@ -41,7 +42,7 @@ static struct trace *trace_of(const char *json) {
     return t;
 }
 
-/* A copy of the text with zeros behind it; the caller frees. */
+/* Returns a copy of the text with zeros behind it; the caller frees. */
 static char *padded(const char *text) {
     char *p = calloc(1, strlen(text) + 64);
     assert_non_null(p);

@@ -42,7 +42,7 @@ static void add_le32(struct buf *b, uint32_t v) {
     add(b, le, 4);
 }
 
-/* n bytes that compress well, and that no two places share. */
+/* Returns n bytes that compress well, and that no two places share. */
 static struct buf text(size_t n) {
     struct buf b = {0};
     char line[64];
@@ -115,7 +115,7 @@ static int open_buf(struct buf b, struct file **f, struct ops_err *e) {
     return rc;
 }
 
-/* Opening b gives exactly want, undamaged, with zeros behind. */
+/* Checks that opening b gives exactly want, undamaged, with zeros behind. */
 static void holds(struct buf b, struct buf want, const char *packing) {
     struct file *f;
     struct ops_err e;
@@ -191,7 +191,7 @@ static void gzip_members_are_joined(void **state) {
     free(want.p);
 }
 
-/* All optional header fields: extra, name, comment, header CRC. */
+/* Writes all optional header fields: extra, name, comment, header CRC. */
 static struct buf gzip_full_header(struct buf src) {
     struct buf z = {0};
     add(&z, "\x1f\x8b\x08\x1e\1\2\3\4\0\3", 10);
@@ -241,8 +241,8 @@ static void nested_packing_is_opened(void **state) {
     free(b.p);
 }
 
-/* Every cut gives a prefix that never gets shorter, and says so; cuts before
- * the first inflated byte are errors. */
+/* Checks that every cut gives a prefix that never gets shorter, and says so;
+ * cuts before the first inflated byte are errors. */
 static void check_cuts(struct buf z, struct buf want, size_t first) {
     size_t last = 0;
     for (size_t n = first; n < z.n; n++) {
@@ -383,7 +383,8 @@ static void many_small_bombs_are_one_large(void **state) {
     free(zeros.p);
 }
 
-/* In a child: opening fails with OPS_EIO and a sentence with both words. */
+/* Checks in a child that opening fails with OPS_EIO and a sentence with both
+ * words. */
 static int refused_naming(const char *path, const char *a, const char *b) {
     struct file *f;
     struct ops_err e = {0};

@@ -41,7 +41,7 @@ static void scope(struct script *s, int64_t name, int64_t ts, int64_t dur) {
     own_event(&s->p, name, (s->at + ts) * US, dur * US, NULL);
 }
 
-/* flops < 0: it does not tell. */
+/* Adds a product; one with flops < 0 does not tell them. */
 static void matmul(struct script *s, int64_t ts, int64_t dur, int64_t flops) {
     struct out args = {0};
     if (flops >= 0) arg_int(&s->p, &args, "flops", flops);
@@ -67,7 +67,7 @@ static void load(struct trace *t, const struct script *s) {
         fail_msg("%s", e.text);
 }
 
-/* The hints of a job of n ranks, each of whose steps fill writes. */
+/* Returns the hints of a job of n ranks, each of whose steps fill writes. */
 static struct result study(int n, void (*fill)(struct script *)) {
     struct script s[2];
     struct trace *t = trace_new();

@@ -50,7 +50,7 @@ static void call(struct script *p, const char *name, double ts, double dur) {
     span(p, "cuda_runtime", name, ts, dur, "");
 }
 
-/* A call that fills [ts, ts + dur), and its device work. */
+/* Adds a call that fills [ts, ts + dur), and its device work. */
 static void work(struct script *p, const char *cat, const char *name, double ts,
                  double dur, int stream, double start, double takes,
                  const char *args) {
@@ -67,7 +67,7 @@ static void work(struct script *p, const char *cat, const char *name, double ts,
         *args ? "," : "", args);
 }
 
-/* An op of 10 us that is all one launch. */
+/* Adds an op of 10 us that is all one launch. */
 static void kernel(struct script *p, const char *name, const char *kernel_name,
                    double ts, double start, double takes, const char *args) {
     op(p, name, ts, 10);
@@ -98,7 +98,7 @@ static struct trace *import(struct script *p) {
     return t;
 }
 
-/* The hints of a few steps of that length, each written by fill. */
+/* Returns the hints of a few steps of that length, each written by fill. */
 static struct result study(void (*fill)(struct script *), int64_t length,
                            bool grad, const char *peak) {
     struct script p = begin("GPU");
@@ -117,7 +117,7 @@ static struct result study(void (*fill)(struct script *), int64_t length,
     return r;
 }
 
-/* Row k is that hint and saves so much a step. */
+/* Checks that row k is that hint and saves so much a step. */
 static void expect_row(const struct result *r, size_t k, const char *id,
                        double us) {
     if (k >= r->nrows) fail_msg("no hint %zu, want %s", k, id);
@@ -126,7 +126,7 @@ static void expect_row(const struct result *r, size_t k, const char *id,
     if (fabs(got - us) > 0.001) fail_msg("%s saves %f, not %f", id, got, us);
 }
 
-/* It is the only hint. */
+/* Checks that it is the only hint. */
 static void expect(struct result r, const char *id, double us) {
     expect_row(&r, 0, id, us);
     assert_int_equal(r.nrows, 1);

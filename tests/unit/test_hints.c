@@ -98,7 +98,8 @@ static double percent(const struct result *r, size_t row) {
     return tiny_cell(r, row, "save_pct")->f;
 }
 
-/* Rows sum to no more than the step, and every cell of a row is filled. */
+/* Checks that rows sum to no more than the step, and every cell of a row is
+ * filled. */
 static void check_rows(const struct result *r) {
     double sum = 0;
     for (size_t i = 0; i < r->nrows; i++) {

@@ -84,7 +84,7 @@ static void end_comp(struct out *module, struct out *comp, const char *name,
     out_msg(module, 3, comp);
 }
 
-/* Order of a computation: ids until 0. */
+/* Writes the order of a computation: ids until 0. */
 static void order(struct out *module, int64_t comp, const int64_t *ids) {
     struct out seq = {0}, entry = {0}, schedule = {0}, list = {0};
     for (; *ids; ids++) out_varint(&list, (uint64_t)*ids);
@@ -106,7 +106,7 @@ static void name_entry(struct out *plane, uint32_t num, int64_t id,
     out_msg(plane, num, &e);
 }
 
-/* /host:metadata with one module. */
+/* Writes /host:metadata with one module. */
 static void metadata(struct out *space, const char *label, struct out *module) {
     struct out p = {0}, m = {0}, e = {0}, s = {0}, proto = {0};
     out_msg(&proto, 1, module);
@@ -139,7 +139,7 @@ static void stat_int(struct out *event, int64_t id, int64_t v) {
     out_msg(event, 4, &s);
 }
 
-/* A GPU with these kernels, one behind the other: one launch for each
+/* Writes a GPU with these kernels, one behind the other: one launch for each
  * NULL-terminated list, all with that HLO op; "memset" is a fill. */
 static void gpu(struct out *space, const char *hlo_op, const char *const *names,
                 int launches) {

@@ -27,7 +27,7 @@ static void marker(struct rig *g, int number, int64_t ts, int64_t dur) {
     tiny_span(g->t, g->main, SPAN_ANNOTATION, name, ts, dur);
 }
 
-/* Work of that kind and name in [from, to) by a call in [ts, ts + dur). */
+/* Adds work of that kind and name in [from, to) by a call in [ts, ts + dur). */
 static void work_by(struct rig *g, uint32_t thread, const char *call,
                     int64_t ts, int64_t dur, enum span_kind kind,
                     const char *name, int64_t from, int64_t to) {
@@ -42,7 +42,7 @@ static void kernel(struct rig *g, int64_t ts, int64_t from, int64_t to) {
     work_by(g, g->main, "cudaLaunchKernel", ts, 5, SPAN_KERNEL, "k", from, to);
 }
 
-/* Row of that device and cause, or -1. */
+/* Returns the row of that device and cause, or -1. */
 static int find(const struct result *r, const char *device, const char *cause) {
     for (size_t i = 0; i < r->nrows; i++)
         if (strcmp(tiny_cell(r, i, "device")->s, device) == 0 &&
@@ -62,7 +62,7 @@ static int64_t total(const struct result *r) {
     return sum / US;
 }
 
-/* Seals, runs, frees the trace. */
+/* Seals, runs, and frees the trace. */
 static struct result done(struct rig *g) {
     tiny_seal(g->t);
     struct result r = tiny_run(g->t, "idle", NULL, NULL);

@@ -17,7 +17,7 @@ struct text {
     struct json j;
 };
 
-/* A reader over a copy of n bytes, zeros behind it. */
+/* Returns a reader over a copy of n bytes, zeros behind it. */
 static struct text open_bytes(const void *p, size_t n) {
     struct text t = {.buf = calloc(1, n + 64)};
     assert_non_null(t.buf);
@@ -146,7 +146,8 @@ static void an_object_is_walked_key_by_key(void **state) {
     free(t.buf);
 }
 
-/* Walks a list of numbers; their sum, and what the reader says of it. */
+/* Walks a list of numbers. Returns their sum, and what the reader says of
+ * it. */
 static int64_t sum_list(const char *s, bool *bad, uint64_t *mended) {
     struct text t = open_text(s);
     int64_t sum = 0, v;
@@ -204,8 +205,8 @@ static void a_cut_is_bad_and_stops_at_the_end(void **state) {
     free(t.buf);
 }
 
-/* A plain skipper of an object, one byte at a time, to hold the quick one
- * against. Lists inside it need not be looked at. */
+/* Skips an object, one byte at a time, to compare the quick one with. Lists
+ * inside it need not be looked at. */
 static const uint8_t *skip_plainly(const uint8_t *p, const uint8_t *end) {
     size_t depth = 0;
     bool in = false;

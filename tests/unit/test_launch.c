@@ -18,7 +18,7 @@ static struct rig rig_new(void) {
     return g;
 }
 
-/* A call of dur at ts; its kernel runs [from, to). */
+/* Adds a call of dur at ts; its kernel runs [from, to). */
 static void launch(struct rig *g, int64_t ts, int64_t dur, int64_t from,
                    int64_t to) {
     uint64_t id = ++g->id;

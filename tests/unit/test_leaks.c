@@ -14,7 +14,7 @@ struct prog {
     uint64_t next; /* address */
 };
 
-/* n steps of 100 us, each with the op "aten::mm" from 10 to 60. */
+/* Begins n steps of 100 us, each with the op "aten::mm" from 10 to 60. */
 static struct prog begin(int n) {
     struct prog p = {.t = tiny_new(true, true), .level = 1 << 20, .next = 1};
     p.th = tiny_thread(p.t, 1);

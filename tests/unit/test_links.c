@@ -25,7 +25,7 @@ static void kernel(struct rig *g, uint64_t id, int64_t ts) {
                       tiny_span(g->t, g->stream, SPAN_KERNEL, "k", ts, 1));
 }
 
-/* Start (us) of the call that launched the i-th kernel, or -1. */
+/* Returns the start (us) of the call that launched the i-th kernel, or -1. */
 static int64_t launched_at(const struct rig *g, row_id i) {
     row_id r = trace_launch_of(g->t, g->t->tracks[g->stream].first + i);
     return r == ROW_NONE ? -1 : g->t->spans.ts[r] / US;

@@ -26,7 +26,7 @@ static void put(struct prog *p, uint32_t th, int64_t at, uint64_t addr,
     tiny_mem(p->t, p->gpu, th, at, addr, -bytes, -1);
 }
 
-/* One step: load, forward, backward on a thread of its own, optimizer. */
+/* Adds one step: load, forward, backward on a thread of its own, optimizer. */
 static void add_spans(struct prog *p, int i) {
     char name[32];
     int64_t o = (int64_t)i * STEP;
@@ -63,7 +63,7 @@ static struct prog loop(int steps) {
     return p;
 }
 
-/* The category of the block of so many bytes. */
+/* Returns the category of the block of so many bytes. */
 static const char *category(const struct result *r, int64_t bytes) {
     for (size_t i = 0; i < r->nrows; i++)
         if (tiny_cell(r, i, "bytes")->i == bytes)

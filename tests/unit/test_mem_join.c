@@ -16,7 +16,8 @@ struct side {
     uint16_t gpu;
 };
 
-/* An empty trace or snapshot whose times count from that many us after 1 s. */
+/* Makes an empty trace or snapshot whose times count from that many us after 1
+ * s. */
 static struct side new_side(const char *format, int64_t us) {
     struct side s = {.t = trace_new()};
     trace_source(s.t, format, format_named(format), NULL, (struct bytes){0});
@@ -198,14 +199,14 @@ static struct loaded load(const char *a, const char *b) {
     return l;
 }
 
-/* The text of a stack, to compare between traces. */
+/* Returns the text of a stack, to compare between traces. */
 static const char *text(const struct trace *t, uint32_t stack, char *buf) {
     stack_text(t, stack, 1000, buf, 1 << 16);
     return buf;
 }
 
-/* The snapshot's allocation of that address nearest in time, looked for one by
- * one. */
+/* Returns the snapshot's allocation of that address nearest in time, looked for
+ * one by one. */
 static size_t nearest(const struct trace *snap, uint64_t addr,
                       int64_t unix_ps) {
     size_t best = SIZE_MAX;

@@ -122,7 +122,7 @@ static struct trace *peaked(void) {
     return t;
 }
 
-/* The bytes of the row with that key; NULL: of the row with none. */
+/* Returns the bytes of the row with that key; NULL: of the row with none. */
 static int64_t held(const struct result *r, const char *col, const char *key) {
     for (size_t i = 0; i < r->nrows; i++) {
         const struct cell *c = tiny_cell(r, i, col);
@@ -165,7 +165,7 @@ static void every_byte_of_the_peak_has_a_holder(void **state) {
 static const char *const divisions[] = {"op", "category", "scope", "module",
                                         "stack"};
 
-/* The rows of each division are amounts and sum to the peak. */
+/* Checks that the rows of each division are amounts and sum to the peak. */
 static void check_divisions(const struct trace *t) {
     struct result r = tiny_run(t, "memory", NULL, NULL);
     int64_t peak = tiny_cell(&r, 0, "peak_bytes")->i;

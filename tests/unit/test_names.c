@@ -135,6 +135,14 @@ static void numbers_of_types_are_those_of_torch_and_xla(void **state) {
     (void)state;
     assert_int_equal(dtype_of_scalar_type(6), DTYPE_FP32);
     assert_int_equal(dtype_of_scalar_type(15), DTYPE_BF16);
+    assert_int_equal(dtype_of_scalar_type(16), DTYPE_UNKNOWN);
+    assert_int_equal(dtype_of_scalar_type(22), DTYPE_UNKNOWN);
+    for (size_t i = 23; i <= 26; i++)
+        assert_int_equal(dtype_of_scalar_type(i), DTYPE_FP8);
+    assert_int_equal(dtype_of_scalar_type(27), DTYPE_UINT16);
+    assert_int_equal(dtype_of_scalar_type(28), DTYPE_UINT32);
+    assert_int_equal(dtype_of_scalar_type(29), DTYPE_UINT64);
+    assert_int_equal(dtype_of_scalar_type(30), DTYPE_UNKNOWN);
     assert_int_equal(dtype_of_scalar_type(99), DTYPE_UNKNOWN);
     assert_int_equal(dtype_of_hlo(11), DTYPE_FP32);
     assert_int_equal(dtype_of_hlo(33), DTYPE_FP8);

@@ -31,7 +31,7 @@ static struct opts make(void) {
     return o;
 }
 
-/* Sets one value; the result of opts_set. */
+/* Sets one value. Returns what opts_set does. */
 static int set(struct opts *o, const char *name, const char *value) {
     struct ops_err e = {0};
     int rc = opts_set(o, name, value, &e);

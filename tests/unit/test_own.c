@@ -10,7 +10,7 @@
 
 enum { LONG = 60 }; /* instants of a track */
 
-/* A stream of a device that nests, with n spans at random. */
+/* Makes a stream of a device that nests, with n spans at random. */
 static struct trace *random_stream(unsigned seed, int n) {
     struct trace *t = tiny_new(true, false);
     uint32_t st = trace_track(t, 0, TRACK_STREAM, 0, 1);
@@ -25,8 +25,9 @@ static struct trace *random_stream(unsigned seed, int n) {
     return t;
 }
 
-/* Who has the instant at us: of those that run then, the one that began last,
- * of equal ones the shortest; but not one that a later one crossed before. */
+/* Returns which span has the instant at us: of those that run then, the one
+ * that began last, of equal ones the shortest; but not one that a later one
+ * crossed before. */
 static row_id owner_at(const struct trace *t, int64_t us) {
     row_id best = ROW_NONE;
     for (row_id r = 0; r < t->spans.n; r++) {

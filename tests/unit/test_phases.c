@@ -323,7 +323,7 @@ static uint32_t next(uint32_t *seed) {
     return *seed >> 12;
 }
 
-/* Pieces that overlap, nest and cross in every way. */
+/* Makes pieces that overlap, nest and cross in every way. */
 static size_t make_pieces(struct piece *v, uint32_t *seed, bool gpus) {
     size_t n = 0;
     for (int slot = 0; slot < SPACE; slot += 20) {
@@ -363,7 +363,8 @@ static bool runs(const struct piece *v, size_t n, enum what w, int t, int gpu) {
     return false;
 }
 
-/* The rule as the interface states it. gpu is -1 without a device. */
+/* Returns the phase by the rule as the interface states it. gpu is -1 without a
+ * device. */
 static enum phase phase_at(const struct piece *v, size_t n, int t, int gpu) {
     bool op = runs(v, n, W_OP, t, gpu);
     bool comm = runs(v, n, W_GLOO, t, gpu) && !op;
@@ -421,9 +422,9 @@ static void random_traces_split_as_counted_by_instant(void **state) {
     for (int i = 0; i < 1500; i++) check_random(&seed, i % 3 != 0);
 }
 
-/* The input phase of all devices together is the sum of theirs, and what is
- * unoccupied the mean of their last three phases, be they few (asked one by one)
- * or many (asked by levels). */
+/* Checks that the input phase of all devices together is the sum of theirs, and
+ * the unoccupied time the mean of their last three phases, be they few (asked
+ * one by one) or many (asked by levels). */
 static void check_together(uint32_t *seed, int64_t devices) {
     struct rig g = rig_new(true);
     for (int k = 0; k < 4; k++)
@@ -468,8 +469,8 @@ static void devices_together_are_the_sum_of_each(void **state) {
     for (int64_t n = 1; n < 40; n++) check_together(&seed, n);
 }
 
-/* Steps of 10 us, and as many devices; each works in its own step, or all of
- * them all the time. */
+/* Makes steps of 10 us, and as many devices; each works in its own step, or all
+ * of them all the time. */
 static struct trace *many_of_both(int64_t n, bool always) {
     struct trace *t = tiny_new(true, false);
     uint32_t thread = tiny_thread(t, 1);

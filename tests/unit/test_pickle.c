@@ -23,8 +23,8 @@ static struct pickle good(const char *p, size_t n) {
 }
 #define GOOD(lit) good(lit, sizeof(lit) - 1)
 
-/* Must be refused with these words, without a loop that grows with what the
- * file claims. */
+/* Checks that it is refused with these words, without a loop that grows with
+ * what the file claims. */
 static void refused(const char *p, size_t n, const char *words) {
     struct pickle k;
     struct ops_err e = {0};

@@ -76,7 +76,7 @@ static void one_mark_for_each_character(void **state) {
     check_clean("", PLAIN_LINE, "");
 }
 
-/* What a screen makes of a text that comes in pieces of n bytes. */
+/* Returns what a screen makes of a text that comes in pieces of n bytes. */
 static char *through_screen(const char *s, size_t n, size_t piece) {
     struct sink out;
     sink_screen(&out, -1);

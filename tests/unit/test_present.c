@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* A sink's contents as a string that the caller frees. */
+/* Returns a sink's contents as a string that the caller frees. */
 static char *taken(struct sink *s) {
     sink_putc(s, '\0');
     char *text = strdup(s->buf);
@@ -174,7 +174,7 @@ static void csv_follows_the_rfc(void **state) {
     result_free(&r);
 }
 
-/* One cell of a text as CSV, without the line's end. */
+/* Returns one cell of a text as CSV, without the line's end. */
 static char *csv_cell(const char *text) {
     struct result r;
     result_init(&r, "x", "X");
@@ -301,7 +301,7 @@ static void text_says_what_was_cut_and_what_is_missing(void **state) {
     result_free(&r);
 }
 
-/* The widest line of a text. */
+/* Returns the width of the widest line of a text. */
 static size_t widest(const char *s) {
     size_t most = 0;
     while (*s != '\0') {

@@ -5,8 +5,8 @@
 
 enum { STEPS = 5, STEP = 1000 };
 
-/* Rank r's NCCL job: in step s it comes to its all_reduce at when[s]; all
- * leave 20 after the last one. Written with the clock ahead by `ahead`. */
+/* Writes rank r's NCCL job: in step s it comes to its all_reduce at when[s];
+ * all leave 20 after the last one. The clock is ahead by `ahead`. */
 static void write_rank(struct job *j, int rank, int ranks, int steps,
                        const int *when, const int *leave, int64_t ahead) {
     job_rank(j, rank, ranks, true, NULL);
@@ -27,7 +27,7 @@ static void leaves(int ranks, int steps, int when[][STEPS], int *leave) {
     }
 }
 
-/* A job of that many ranks, files in the given order. */
+/* Writes a job of that many ranks, files in the given order. */
 static struct job write_job(int ranks, int steps, int when[][STEPS],
                             const int *order, const int64_t *ahead) {
     struct job j = job_new();

@@ -29,8 +29,8 @@ static struct trace *read_as(struct out *file, int threads) {
     return t;
 }
 
-/* A closed file with this host plane, read; the file must outlive the trace:
- * it is kept in *file. */
+/* Reads a closed file with this host plane; the file must outlive the trace: it
+ * is kept in *file. */
 static struct trace *load(struct own_plane *host, struct out *file) {
     *file = (struct out){0};
     own_close(file, host);
@@ -62,7 +62,7 @@ static void run(const struct trace *t, const char *name, const char *opt,
     assert_int_equal(analysis_run(a, t, &o, 0, r, &e), 0);
 }
 
-/* The cell of a row by column, or NULL: it is null. */
+/* Returns the cell of a row by column; NULL if it is null. */
 static const struct cell *cell(const struct result *r, size_t row,
                                const char *col) {
     for (size_t i = 0; i < r->ncols; i++) {
@@ -440,7 +440,7 @@ static void frees_take_the_size_of_their_allocation(void **state) {
 
 /* ---- devices ---- */
 
-/* A queue of a device with kernels that scopes launched. */
+/* Adds a queue of a device with kernels that scopes launched. */
 static void add_device(struct out *file, int64_t id, const char *name) {
     struct own_plane d;
     struct out s = {0};

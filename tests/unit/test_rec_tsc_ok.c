@@ -34,7 +34,7 @@ static void the_rule(void **state) {
 }
 
 #if defined(__x86_64__)
-/* The kernel's own words: the flags of the first CPU, and its clock. */
+/* Reads the kernel's own words: the flags of the first CPU, and its clock. */
 static bool kernel_says(void) {
     char line[8192], source[64] = "";
     bool flags = false;

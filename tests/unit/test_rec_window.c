@@ -25,7 +25,8 @@ static struct window parsed(const char *text) {
     return w;
 }
 
-/* The wanted steps of 0..1000 as text: "1 2 3", at most `most` of them. */
+/* Checks the wanted steps of 0..1000 as text: "1 2 3", at most `most` of
+ * them. */
 static void assert_steps(const char *text, int most, const char *want) {
     struct window w = parsed(text);
     char got[4096] = "";

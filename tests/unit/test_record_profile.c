@@ -149,7 +149,7 @@ static struct result run_on(const struct trace *t, const char *name,
     return r;
 }
 
-/* The cell of a row whose name is that; NULL: null. */
+/* Returns the cell of the row of that name; NULL if it is null. */
 static const struct cell *cell_of(const struct result *r, const char *name,
                                   const char *col) {
     int n = result_find_col(r, "name"), c = result_find_col(r, col);
@@ -273,7 +273,7 @@ static void a_second_profile_gets_a_name_of_its_own(void **state) {
     free(b);
 }
 
-/* A profile of the same time, with three steps: its path. */
+/* Writes a profile of the same time, with three steps. Returns its path. */
 static const char *write_own(void) {
     static char own[128];
     snprintf(own, sizeof own, "%s/own.json", root);
@@ -295,7 +295,7 @@ static const char *write_own(void) {
     return own;
 }
 
-/* The made profile, loaded together with that one. */
+/* Loads the made profile together with that one. */
 static struct loaded load_both(const struct made *m) {
     char *path = write_made(m);
     struct run_file files[] = {{path, NULL}, {(char *)write_own(), NULL}};

@@ -27,7 +27,7 @@ static void fill(struct result *r) {
     }
 }
 
-/* The names in order, as one string. */
+/* Returns the names in order, as one string. */
 static const char *order_of(const struct result *r, char buf[16]) {
     size_t n = 0;
     for (size_t i = 0; i < r->nrows; i++) buf[n++] = result_cell(r, i, 0).s[0];

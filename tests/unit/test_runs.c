@@ -34,7 +34,7 @@ static const char *at(const char *name) {
     return path;
 }
 
-/* Writes a file below the root, its folders made. */
+/* Writes a file below the root and makes its folders. */
 static void put(const char *name, const char *text) {
     char path[256];
     snprintf(path, sizeof path, "%s", at(name));

@@ -65,7 +65,7 @@ static void put_out(const char *name, struct out *o) {
     out_free(o);
 }
 
-/* Everything below a path, as traces. */
+/* Loads everything below a path, as traces. */
 static void load(const char *path, struct loaded *l) {
     struct run_list runs;
     const struct run *run;
@@ -112,7 +112,8 @@ static void names_of_files_tell_their_place(void **state) {
     assert_false(own_same_stem("d/h_1.ring", "d/h_12.xplane.pb"));
 }
 
-/* Three files of one process: a closed part, the open one, its device's. */
+/* Writes three files of one process: a closed part, the open one, its
+ * device's. */
 static void put_recording(void) {
     struct own_plane p;
     struct out f = {0}, s = {0};
@@ -310,7 +311,8 @@ static void other_texts_are_no_pointers(void **state) {
     }
 }
 
-/* A child that records a little and is killed; returns its ring's path. */
+/* Runs a child that records a little and is killed; ring becomes its ring's
+ * path. */
 static void killed_program(char ring[300]) {
     int ready[2];
     char c;

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* A store with one file that has these bytes, read. */
+/* Makes a store with one file that has these bytes, read. */
 static void read_into(struct scalars *s, const struct out *o) {
     assert_true(scalars_init(s));
     assert_int_equal(scalars_file(s, "f", "."), 0);
@@ -27,7 +27,7 @@ static const struct series *find(const struct scalars *s, const char *tag) {
     return NULL;
 }
 
-/* A tensor's message: type, [shape], and one list or content. */
+/* Puts a tensor's message: type, [shape], and one list or content. */
 static void put_tensor(struct out *file, const char *tag, int dtype,
                        uint32_t field, const void *p, size_t n) {
     struct out t = {0}, v = {0}, shape = {0};

@@ -2,7 +2,7 @@
  * Sealing: order, nesting and the notes about what does not nest. */
 #include "tiny.h"
 
-/* The row of the span called name, after seal. */
+/* Returns the row of the span called name, after seal. */
 static row_id row_of(const struct trace *t, const char *name) {
     for (row_id r = 0; r < t->spans.n; r++)
         if (strcmp(span_name(t, r), name) == 0) return r;
@@ -10,7 +10,7 @@ static row_id row_of(const struct trace *t, const char *name) {
     return 0;
 }
 
-/* Name of the span's parent, or "". */
+/* Returns the name of the span's parent, or "". */
 static const char *parent_of(const struct trace *t, const char *name) {
     row_id p = t->spans.parent[row_of(t, name)];
     return p == ROW_NONE ? "" : span_name(t, p);
@@ -225,7 +225,7 @@ static void memory_and_samples_are_sorted_stably(void **state) {
     trace_free(t);
 }
 
-/* An arrow from ts a on thread 1 to ts b on thread 2. */
+/* Adds an arrow from ts a on thread 1 to ts b on thread 2. */
 static void arrow(struct trace *t, uint64_t id, int64_t a, int64_t b) {
     trace_flow(t, id, tiny_thread(t, 1), a * US, 's');
     trace_flow(t, id, tiny_thread(t, 2), b * US, 'f');

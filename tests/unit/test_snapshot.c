@@ -6,7 +6,7 @@
 
 #define ZERO INT64_C(1790000000000000) /* us */
 
-/* frames: one frame of that line, or with no line none at all. */
+/* Puts frames: one frame of that line, or with no line none at all. */
 static void put_frames(struct pk *o, int64_t line) {
     pk_text(o, "frames");
     pk_list(o);
@@ -31,8 +31,8 @@ static void put_block(struct pk *o, int64_t addr, int64_t size,
     pk_end_dict(o);
 }
 
-/* A segment at 0x10000 of 8192 bytes: 1024 from before, 2048 that wait to be
- * freed, 2560 for 2100 that the trace allocates, the rest free. */
+/* Puts a segment at 0x10000 of 8192 bytes: 1024 from before, 2048 that wait to
+ * be freed, 2560 for 2100 that the trace allocates, the rest free. */
 static void put_segments(struct pk *o) {
     pk_text(o, "segments");
     pk_list(o);
@@ -240,7 +240,7 @@ static void annotations_become_spans(void **state) {
     feed_free(&f);
 }
 
-/* A snapshot of that many allocations and nothing else. */
+/* Reads a snapshot of that many allocations and nothing else. */
 static struct feed sized(int64_t size, int64_t divisions) {
     struct pk o = {0};
     pk_start(&o);

@@ -25,7 +25,7 @@ static void marker(struct rig *g, int number, int64_t ts, int64_t dur) {
     tiny_span(g->t, g->thread, SPAN_ANNOTATION, name, ts, dur);
 }
 
-/* A launch at ts whose kernel runs [from, to). */
+/* Adds a launch at ts whose kernel runs [from, to). */
 static void launch(struct rig *g, int64_t ts, int64_t from, int64_t to) {
     uint64_t id = ++g->id;
     trace_link_host(g->t, 0, id,

@@ -37,7 +37,7 @@ static row_id row_of(const struct trace *t, const char *name) {
     return ROW_NONE;
 }
 
-/* A node that starts so many us after START, its op after one more. */
+/* Makes a node that starts so many us after START, its op after one more. */
 static struct out new_node(const char *name, const char *label, int64_t at,
                            int64_t dur) {
     struct out n = {0};

@@ -32,7 +32,7 @@ static struct trace *load(struct bytes b, int threads) {
     return t;
 }
 
-/* The first row of that name, or ROW_NONE. */
+/* Returns the first row of that name, or ROW_NONE. */
 static row_id row_of(const struct trace *t, const char *name) {
     for (size_t i = 0; i < t->spans.n; i++)
         if (strcmp(span_name(t, (row_id)i), name) == 0) return (row_id)i;
@@ -91,7 +91,7 @@ static struct out new_line(int64_t id, const char *name, int64_t ts) {
     return l;
 }
 
-/* An entry of event names (num 4) or stat names (num 5). */
+/* Adds an entry of event names (num 4) or stat names (num 5). */
 static void name_entry(struct out *plane, uint32_t num, int64_t id,
                        const char *name) {
     struct out m = {0}, e = {0};
@@ -117,7 +117,7 @@ static void environment(struct out *space) {
     out_msg(space, 1, &p);
 }
 
-/* A plane with one line "t" of id 7 at 5 ns and one event, whose name is
+/* Makes a plane with one line "t" of id 7 at 5 ns and one event, whose name is
  * given. */
 static struct out one_event(const char *name) {
     struct out p = new_plane("/host:CPU"), l = new_line(7, "t", 5), x = {0};

@@ -4,7 +4,7 @@
 #ifndef UNIT_TINY_H
 #define UNIT_TINY_H
 
-/* ours first: cmocka makes a macro of fail */
+/* our headers come first: cmocka makes a macro of fail */
 #include "analyze/analyze.h"
 #include "model/result.h"
 #include "model/trace_fill.h"
@@ -54,7 +54,7 @@ static inline row_id tiny_span(struct trace *t, uint32_t track,
     return trace_span(t, &s);
 }
 
-/* A launch call at ts and its kernel; both take dur. */
+/* Adds a launch call at ts and its kernel; both take dur. */
 static inline void tiny_launch(struct trace *t, uint32_t thread,
                                uint32_t stream, const char *kernel, int64_t ts,
                                int64_t dur) {
@@ -106,7 +106,7 @@ static inline struct result tiny_run(const struct trace *t,
     return r;
 }
 
-/* A cell that lives for the next few calls, so that it can be pointed at. */
+/* Keeps a cell for the next few calls, so that it can be pointed at. */
 static inline struct cell *tiny_keep(struct cell c) {
     static struct cell kept[64];
     static unsigned n;
@@ -122,7 +122,7 @@ static inline struct cell *tiny_cell(const struct result *r, size_t row,
     return tiny_keep(result_cell(r, row, (size_t)c));
 }
 
-/* The row whose first column is name. */
+/* Returns the row whose first column is name. */
 static inline size_t tiny_row(const struct result *r, const char *name) {
     for (size_t i = 0; i < r->nrows; i++) {
         struct cell c = result_cell(r, i, 0);
@@ -147,7 +147,7 @@ static inline int64_t tiny_int(const struct result *r, const char *row,
     return c->i;
 }
 
-/* Microseconds of a COL_TIME cell. */
+/* Returns the microseconds of a COL_TIME cell. */
 static inline int64_t tiny_us(const struct result *r, const char *row,
                               const char *col) {
     return tiny_int(r, row, col) / US;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nodes in the order they are met: a parent is always older than its children,
- * so that one backward pass sums up the tree. */
+ * Nodes stand in the order in which they are met: a parent is always older than
+ * its children, so that one backward pass sums up the tree. */
 #include "analyze/code/paths.h"
 
 #include "base/sum.h"
@@ -98,7 +98,7 @@ struct order {
     enum path_value by;
 };
 
-/* Siblings together, the largest first. */
+/* Compares nodes: siblings come together, the largest first. */
 static int compare(const void *x, const void *y, void *ctx) {
     const struct order *o = ctx;
     uint32_t i = *(const uint32_t *)x, j = *(const uint32_t *)y;
@@ -110,8 +110,8 @@ static int compare(const void *x, const void *y, void *ctx) {
                   strs_text(&o->p->names, b->name));
 }
 
-/* Puts node i and all under it behind each other: a stack of nodes still to
- * print, on which siblings lie in reverse. by_parent is sorted by compare;
+/* Puts node i and all under it one behind the other, by a stack of nodes still
+ * to print, on which siblings lie in reverse. by_parent is sorted by compare;
  * the children of x are [first[x], first[x + 1]). */
 static void flatten(const struct paths *p, const uint32_t *by_parent,
                     const uint32_t *first, uint32_t *stack, uint32_t *out) {
@@ -175,7 +175,7 @@ void paths_text(const struct paths *p, uint32_t node, const char *sep,
 
 /* ---- paths that names spell: each part is put right on its own ---- */
 
-/* Takes the text before sep off *rest; false at the end. */
+/* Takes the text before sep off *rest. Returns false at the end. */
 static bool next_part(struct bytes *rest, const char *sep, struct bytes *part) {
     size_t n = strlen(sep);
     while (rest->n > 0) {
@@ -194,7 +194,7 @@ static bool is_grad(struct bytes part) {
     return part.n > strlen("_grad") && pattern_fits("*_grad", part);
 }
 
-/* "gradients", "gradients_3": tf.gradients() of TensorFlow 1. */
+/* Is it "gradients" or "gradients_3", of TensorFlow 1's tf.gradients()? */
 static bool is_tf1_gradients(struct bytes part) {
     const char *word = "gradients";
     size_t n = strlen(word);
@@ -206,7 +206,7 @@ static bool is_tf1_gradients(struct bytes part) {
     return true;
 }
 
-/* Has some part of it the name of a gradient function: Conv2D_grad? */
+/* Is some part of it the name of a gradient function: Conv2D_grad? */
 static bool has_grad_part(struct bytes rest) {
     struct bytes part;
     while (next_part(&rest, "/", &part))
@@ -236,7 +236,7 @@ uint32_t scope_path_tf(struct paths *p, struct bytes name, bool *backward) {
     return at;
 }
 
-/* Takes word( ... ) off a part: true when it was there. */
+/* Takes word( ... ) off a part. Returns false if it was not there. */
 static bool unwrap(struct bytes *part, const char *word) {
     size_t n = strlen(word);
     if (part->n < n + 2 || memcmp(part->p, word, n) != 0 || part->p[n] != '(' ||

@@ -54,11 +54,11 @@ struct paths {
 bool paths_init(struct paths *p);
 void paths_free(struct paths *p);
 
-/* The node of that name under parent (PATH_NONE: a root), made when new. When
- * memory runs out: oom is set, and the parent comes back. */
+/* Returns the node of that name under parent (PATH_NONE: a root), made when
+ * new. When memory runs out, it sets oom and returns the parent. */
 uint32_t paths_child(struct paths *p, uint32_t parent, struct bytes name);
 
-/* The same for a name that is interned already. */
+/* Does the same for a name that is interned already. */
 uint32_t paths_child_id(struct paths *p, uint32_t parent, str_id name);
 
 void paths_add(struct paths *p, uint32_t node, enum path_value v, int64_t by);
@@ -80,13 +80,13 @@ static inline int64_t paths_total(const struct paths *p, size_t node,
     return path_value_of(&p->total[v], node);
 }
 
-/* Node numbers so that a tree can be printed: roots and siblings by that
- * total, largest first, equal ones by name; children behind their parents.
- * NULL: out of memory. The caller frees it. */
+/* Returns node numbers in the order in which a tree is printed: roots and
+ * siblings by that total, largest first, equal ones by name; children behind
+ * their parents. The caller frees them; NULL if out of memory. */
 uint32_t *paths_order(const struct paths *p, enum path_value by);
 
-/* The path as text, outermost first; cut at the front, with "...", when it is
- * longer than most bytes. Appends to out, which must be in memory. */
+/* Appends the path as text, outermost first, to out, which must be in memory; a
+ * path longer than most bytes is cut at the front, with "...". */
 void paths_text(const struct paths *p, uint32_t node, const char *sep,
                 size_t most, struct sink *out);
 

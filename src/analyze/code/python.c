@@ -43,7 +43,8 @@ struct python {
     bool oom;
 };
 
-/* The function of a frame, made when new; TOKEN_NONE: out of memory. */
+/* Returns the function of a frame, made when new; TOKEN_NONE if out of
+ * memory. */
 static uint32_t function_of(struct python *p, row_id r) {
     str_id name = p->t->spans.name[r];
     if (p->of[name] != 0) return p->of[name] - 1;
@@ -56,7 +57,7 @@ static uint32_t function_of(struct python *p, row_id r) {
         return TOKEN_NONE;
     }
     if (*at == MAP_NONE) {
-        /* of a function of C nothing says in which file it is */
+        /* nothing says in which file a function of C is */
         b = strs_bytes(&p->names, stable);
         p->v[p->n] =
             (struct function){.name = stable,
@@ -89,9 +90,9 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
     return f;
 }
 
-/* How much of from..to lies in steps that count. Times of one thread come in
- * order, so the last step is near. A function of C during which ops run on
- * other threads waits for them (loss.backward() for autograd's thread): that
+/* Returns how much of from..to lies in steps that count. Times of one thread
+ * come in order, so the last step is near. A function of C during which ops run
+ * on other threads waits for them (loss.backward() for autograd's thread): that
  * is no time of Python. */
 static int64_t step_part(struct python *p, row_id r, bool native, int64_t from,
                          int64_t to) {
@@ -175,7 +176,7 @@ static int python_gather(struct python *p, const struct opts *o,
                                    .python = true};
     TRY(thread_walk(&p->walk, e));
     if (p->oom) return fail_oom(e);
-    /* total times: frames of a function inside of each other count once */
+    /* total times count frames of a function inside each other once */
     for (uint32_t i = 0; i < t->ntracks; i++) {
         if (t->tracks[i].kind != TRACK_PYTHON) continue;
         for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
@@ -226,7 +227,7 @@ static void put_function(struct result *r, const struct python *p,
                    100.0 * (double)f->in_step / (double)p->steps);
 }
 
-/* Rows that are equal in their share stand by own time, then by name. */
+/* Compares functions by their share, then by own time, then by name. */
 static int compare_functions(const void *x, const void *y, void *ctx) {
     const struct python *p = ctx;
     const struct function *a = x, *b = y;

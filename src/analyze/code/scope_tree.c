@@ -112,7 +112,8 @@ static struct bytes name_of(const struct scoping *s, row_id r) {
 static uint32_t child_of(struct scoping *s, uint32_t outer, row_id r) {
     uint32_t *known = &s->part[s->t->spans.name[r]];
     if (*known == 0) {
-        /* in a path a name stands without what all of its kind begin with */
+        /* in a path a name stands without the beginning that its kind has in
+         * common */
         struct bytes b = name_of(s, r);
         size_t skip = 0;
         if (BYTES_STARTS(b, MODULE_WORD)) skip = sizeof MODULE_WORD - 1;
@@ -152,7 +153,7 @@ static void open_call(struct scoping *s, uint32_t token, row_id r) {
     s->calls[node].last = r;
 }
 
-/* Is r inside of an op that was met before? */
+/* Is r inside an op that was met before? */
 static bool is_inside(const struct trace *t, row_id r, row_id outer) {
     return outer != ROW_NONE && t->spans.track[r] == t->spans.track[outer] &&
            span_end(t, r) <= span_end(t, outer);
@@ -168,8 +169,8 @@ int64_t weights_from(struct bytes dims, unsigned inputs) {
     return in.n > 0 ? sum : -1;
 }
 
-/* A layer's op: the weights it was called with are its module's. Autocast
- * calls the same op inside of it again. */
+/* Adds the weights that a layer's op was called with to its module. Autocast
+ * calls the same op inside it again. */
 static void add_weights(struct scoping *s, uint32_t token, row_id r) {
     if (token == TOKEN_NONE || is_pending(token)) return;
     if (is_inside(s->t, r, s->layer)) return;
@@ -193,7 +194,8 @@ static bool is_backward(const struct trace *t, row_id r) {
     return span_class(t, r) & CLASS_BACKWARD;
 }
 
-/* Arrows lead to the inner op of a backward step; the whole step is its. */
+/* Finds forward ops by arrows. An arrow leads to the inner op of a backward
+ * step; the whole step belongs to it. */
 static bool map_forward(struct scoping *s) {
     enum { CLIMB = 8 };
     const struct trace *t = s->t;
@@ -212,7 +214,7 @@ static bool map_forward(struct scoping *s) {
     return true;
 }
 
-/* Files whose arrows were left out (old writers, filters) still have the
+/* Finds forward ops where arrows were left out (old writers, filters): by the
  * numbers of autograd's nodes, on either side. Slower: arguments are read. */
 static int map_by_number(struct scoping *s, struct ops_err *e) {
     const struct trace *t = s->t;
@@ -235,7 +237,7 @@ static int map_by_number(struct scoping *s, struct ops_err *e) {
     return ok ? 0 : fail_oom(e);
 }
 
-/* The token of a backward op, or outer when it is none. */
+/* Returns the token of a backward op; outer if the row is none. */
 static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
     const struct spans *sp = &s->t->spans;
     if (sp->kind[r] != SPAN_OP || s->forward.n == 0) return outer;
@@ -264,13 +266,14 @@ static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
 
 /* ---- one way of asking per --by ---- */
 
-/* Calls that belong to what is around them. */
+/* Does the call belong to what is around it? */
 static bool is_plain(const struct scoping *s, row_id r) {
     uint8_t kind = s->t->spans.kind[r];
     return s->host.rep[r] != r || kind == SPAN_API || kind == SPAN_OVERHEAD;
 }
 
-/* Tokens of names that are whole paths, worked out once per name. */
+/* Returns the token of a name that is a whole path, worked out once per
+ * name. */
 static uint32_t named_scope(struct scoping *s, str_id name, bool xla) {
     uint32_t *known = &s->whole[name];
     if (*known != 0) return *known - 1;
@@ -310,7 +313,8 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
     struct scoping *s = ctx;
     if (s->by == BY_SCOPE) return enter_scope(s, r, outer);
     if (s->by == BY_OP && is_plain(s, r)) return outer;
-    /* modules and code: Python frames are the nodes, ops belong to them */
+    /* for modules and code, Python frames are the nodes and ops belong to
+     * them */
     if (s->by != BY_OP && s->t->spans.kind[r] != SPAN_PYTHON) {
         uint32_t token = backward_of(s, r, outer);
         if (s->by == BY_MODULE && token == outer && s->host.rep[r] == r)
@@ -347,8 +351,9 @@ static void on_spend(void *ctx, row_id r, uint32_t token, int64_t from,
 
 /* ---- what is added when the walk is done ---- */
 
-/* The node that a device span names itself: XLA writes the op, and where it
- * comes from, on what it runs. TOKEN_NONE: nothing is said. */
+/* Returns the token of the node that a device span names itself: XLA writes the
+ * op, and where it comes from, on what it runs. TOKEN_NONE if nothing is
+ * said. */
 static uint32_t device_token(struct scoping *s, row_id d) {
     char text[1024];
     const struct hlo_instr *i = hlo_of_span(s->t, d);
@@ -391,8 +396,8 @@ static bool charge_device(void *ctx, row_id d, row_id launch, int64_t own) {
     return true;
 }
 
-/* FLOPs by torch's formulas, or as the program told them; an op inside of one
- * that is counted is not counted again. */
+/* Charges FLOPs by torch's formulas, or as the program told them; an op inside
+ * one that is counted is not counted again. */
 static void charge_flops_track(struct scoping *s, const struct track *tr,
                                uint8_t *rules) {
     const struct trace *t = s->t;

@@ -28,10 +28,10 @@ struct scope_tree {
     bool memory;        /* allocations were recorded */
 };
 
-/* What the trace can show best: modules, else name scopes, else ops. */
+/* Returns what the trace can show best: modules, else name scopes, else ops. */
 enum scope_by scope_tree_best(const struct trace *t);
 
-/* Counts all that is in scope. On failure nothing is held. O(n). */
+/* Counts all that the selection has. After a failure nothing is held. O(n). */
 int scope_tree_init(struct scope_tree *s, const struct trace *t,
                     const struct selection *scope, enum scope_by by,
                     struct ops_err *e);

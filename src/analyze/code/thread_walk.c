@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two cursors, one on the thread's rows and one on its Python frames, merged
- * by start; what is open and who has the time is own.h's. */
+ * Two cursors, one on the thread's rows and one on its Python frames, are
+ * merged by start; own.h keeps which spans are open and which has the time. */
 #include "analyze/code/thread_walk.h"
 
 #include "analyze/shared/own.h"
@@ -30,7 +30,7 @@ static bool is_before(const struct spans *sp, row_id a, row_id b) {
     return sp->dur[a] >= sp->dur[b];
 }
 
-/* One thread; either track may be missing. */
+/* Walks one thread; either track may be missing. */
 static bool walk_pair(struct walk *w, const struct track *python,
                       const struct track *thread) {
     const struct spans *sp = &w->l->t->spans;
@@ -100,8 +100,8 @@ void innermost_at_free(struct innermost_at *a) {
     *a = (struct innermost_at){0};
 }
 
-/* The innermost row of the track that runs at ts, or ROW_NONE: from the last
- * answer in steps that double, then by halves, then up. */
+/* Returns the innermost row of the track that runs at ts, or ROW_NONE: it goes
+ * from the last answer in steps that double, then by halves, then up. */
 static row_id row_at(struct innermost_at *a, uint32_t track, int64_t ts) {
     enum { CLIMB = 10000 }; /* made-up depths must not cost n times n */
     const struct trace *t = a->l->t;

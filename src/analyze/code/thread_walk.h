@@ -27,11 +27,12 @@
 struct thread_walk {
     const struct trace *t;
     void *ctx;
-    /* Is this span part of the stack? Others are looked through. */
+    /* Is this span part of the stack? The walk looks through others. */
     bool (*wants)(void *ctx, row_id row);
-    /* The span begins, inside of what outer stands for; returns its token. */
+    /* Is told that the span begins, inside what outer stands for; returns its
+     * token. */
     uint32_t (*enter)(void *ctx, row_id row, uint32_t outer);
-    /* From..to was spent in row itself, in nothing inside of it. */
+    /* Is told that from..to was spent in row itself, in nothing inside it. */
     void (*spend)(void *ctx, row_id row, uint32_t token, int64_t from,
                   int64_t to);
     bool python;     /* Python frames, too? */
@@ -43,8 +44,8 @@ struct thread_walk {
  * frees token. O(n). */
 int thread_walk(struct thread_walk *l, struct ops_err *e);
 
-/* The token of what was innermost on a thread at an instant. Calls for one
- * thread should come in order of time: then each costs O(1) amortised. */
+/* Finds the token of what was innermost on a thread at an instant. Calls for
+ * one thread should come in order of time: then each costs O(1) amortised. */
 struct innermost_at {
     const struct thread_walk *l;
     uint32_t *python; /* by track: the Python track beside a thread */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tree: one row per scope of the program, in the order of the tree, siblings
- * by time. What scope_tree.h counted, and which kind of scope it was. */
+ * tree: one row per scope of the program, in the order of the tree, siblings by
+ * time: what scope_tree.h counted, and which kind of scope it was. */
 #include "analyze/analyze.h"
 #include "analyze/code/scope_tree.h"
 #include "analyze/shared/missing.h"
@@ -23,7 +23,7 @@ static const struct opt tree_opts[] = {
     {0},
 };
 
-/* Texts of paths in one result; see PATH_DEPTH_MAX. */
+/* How many bytes of paths one result may hold; see PATH_DEPTH_MAX. */
 enum { PATH_MOST = 16 << 10, TEXT_MOST = 256 << 20 };
 
 struct tree {
@@ -35,7 +35,7 @@ struct tree {
     bool shapes;
 };
 
-static void put_columns(struct result *r, const struct tree *x) {
+static void tree_columns(struct result *r, const struct tree *x) {
     unsigned dev = x->s.device ? COL_MAIN : 0;
     unsigned host = x->s.device ? 0 : COL_MAIN;
     /* clang-format off */
@@ -84,7 +84,8 @@ static void put_scope(struct result *r, struct tree *x, uint32_t node,
         self[i] = paths_self(p, node, i);
         total[i] = paths_total(p, node, i);
     }
-    /* what is known from device work alone has no figures of the host */
+    /* a scope that is known from device work alone has no figures of the
+     * host */
     bool dev = x->s.device, host = v->has & (1u << PATH_HOST);
     bool bytes = x->s.memory && (host || (v->has & (1u << PATH_BYTES)));
     int64_t calls = self[PATH_CALLS] ? self[PATH_CALLS] : total[PATH_CALLS];
@@ -109,14 +110,14 @@ static void put_scope(struct result *r, struct tree *x, uint32_t node,
         cell_int(r, "parameters", total[PATH_PARAMS]);
 }
 
-/* Nothing ran in it in the chosen steps, or nothing is outside of scopes. */
+/* Did nothing run in it in the chosen steps, or is nothing outside scopes? */
 static bool is_empty(const struct paths *p, uint32_t node) {
     for (int i = 0; i < PATH_VALUES; i++)
         if (paths_total(p, node, i) != 0) return false;
     return true;
 }
 
-static int put_rows(struct result *r, struct tree *x, struct ops_err *e) {
+static int tree_rows(struct result *r, struct tree *x, struct ops_err *e) {
     const struct paths *p = &x->s.paths;
     enum path_value by = x->s.device ? PATH_DEVICE : PATH_HOST;
     uint32_t *order = paths_order(p, by);
@@ -146,7 +147,7 @@ static int put_rows(struct result *r, struct tree *x, struct ops_err *e) {
     return 0;
 }
 
-/* What the tree is made of: --by's name of it, in words, and why it is that. */
+/* What the tree is made of, as --by names it, in words; and why it is that. */
 static const struct {
     const char *name, *kind, *why;
 } ways[] = {
@@ -194,7 +195,7 @@ static void say_parameters(struct result *r, const struct tree *x) {
                                  : "profile with record_shapes=True");
 }
 
-/* Why a tree that was asked for is empty. */
+/* Says why a tree that was asked for is empty. */
 static void say_empty(struct result *r, const struct tree *x) {
     if (x->glob != NULL && r->nrows == 0) {
         result_remark(r, "No scope matches '%s'.", x->glob);
@@ -225,9 +226,9 @@ static int tree_run(const struct trace *t, const struct opts *o,
         missing_say(r, t, MISSING_DEVICE);
         missing_say(r, t, MISSING_MEMORY);
         if (t->hlo == NULL) x.shapes = missing_say(r, t, MISSING_SHAPES);
-        put_columns(r, &x);
+        tree_columns(r, &x);
         r->in_order = r->top_largest = true;
-        rc = put_rows(r, &x, e);
+        rc = tree_rows(r, &x, e);
     }
     if (rc == 0) {
         say_by(r, &x, asked != NULL);

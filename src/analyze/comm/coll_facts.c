@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages from Kineto's collective arguments, or from the shapes of the
- * tensors handed over. */
+ * Messages are known from Kineto's collective arguments, or from the shapes of
+ * the tensors handed over. */
 #include "analyze/comm/collective.h"
 
 #include "analyze/shared/op_inputs.h"
@@ -21,7 +21,7 @@ struct coll_facts coll_facts_none(void) {
                                .dst = -1};
 }
 
-/* a x b, at most INT64_MAX; neither is negative. */
+/* Returns a x b, at most INT64_MAX; neither is negative. */
 static int64_t times(int64_t a, int64_t b) {
     int64_t v;
     return __builtin_mul_overflow(a, b, &v) ? INT64_MAX : v;
@@ -55,7 +55,7 @@ static int64_t whole(const struct arg *a) {
 #define TEXT(key, field)                                                       \
     { key, sizeof key - 1, offsetof(struct pick, field) }
 
-/* Arguments by key, and where they go. */
+/* An argument's key, and where its value goes. */
 struct slot {
     const char *key;
     size_t n, to;
@@ -90,8 +90,8 @@ static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
     return true;
 }
 
-/* Elements and bytes of the tensors whose shapes and types were recorded. A
- * list of tensors has shapes but no type: then the bytes are not known. */
+/* Adds elements and bytes of the tensors whose shapes and types were recorded.
+ * A list of tensors has shapes but no type: then the bytes are not known. */
 static void add_dims(struct pick *p) {
     struct coll_facts *f = p->f;
     struct op_inputs in;
@@ -115,7 +115,7 @@ static void add_dims(struct pick *p) {
     f->dims_bytes = bytes;
 }
 
-void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row) {
+void coll_facts_add(struct coll_facts *f, const struct trace *t, row_id row) {
     struct pick p = {.f = f,
                      .dtype = f->dtype,
                      .group = f->group,

@@ -37,14 +37,14 @@ static struct coll *coll_at(const struct matcher *w, size_t i) {
     return &w->c->v[w->order[i].row];
 }
 
-/* The opposite of sort_signed. */
+/* Returns the number whose key sort_signed made. */
 static int64_t signed_of(uint64_t key) {
     return (int64_t)(key ^ (UINT64_C(1) << 63));
 }
 
 static int64_t end_of(const struct coll *x) { return x->ts + x->dur; }
 
-/* By stream, member, recorded number, time. */
+/* Sorts by stream, member, recorded number, time. */
 static bool sort_streams(struct matcher *w) {
     struct collectives *c = w->c;
     for (size_t i = 0; i < c->n; i++)
@@ -59,8 +59,8 @@ static bool sort_streams(struct matcher *w) {
     return sort_keys(w->order, c->n);
 }
 
-/* The step in which it ran as the program counts, or INT64_MIN: guessed steps
- * do not bear the same number on all ranks. */
+/* Returns the step in which it ran as the program counts; INT64_MIN if not
+ * known: guessed steps do not bear the same number on all ranks. */
 static int64_t step_of(const struct collectives *c, const struct coll *x) {
     const struct trace *t = c->t;
     uint32_t st = t->spans.step[x->row];
@@ -70,7 +70,8 @@ static int64_t step_of(const struct collectives *c, const struct coll *x) {
     return t->steps[st].number;
 }
 
-/* Lags by step: the k-th of a step here is the k-th of that step there. */
+/* Finds lags by step: the k-th of a step here is the k-th of that step
+ * there. */
 static size_t vote_steps(struct matcher *w, struct block ref, struct block b) {
     size_t n = 0, j = ref.from, first = b.from;
     for (size_t i = b.from; i < b.to; i++) {
@@ -86,7 +87,7 @@ static size_t vote_steps(struct matcher *w, struct block ref, struct block b) {
     return n;
 }
 
-/* Lags by time: it is the one there whose end is nearest. */
+/* Finds lags by time: the one there whose end is nearest. */
 static size_t vote_times(struct matcher *w, struct block ref, struct block b) {
     size_t n = 0, j = ref.from;
     for (size_t i = b.from; i < b.to; i++) {
@@ -148,7 +149,7 @@ static bool number_streams(struct matcher *w) {
     return true;
 }
 
-/* Equal stream and number: one collective. Members stand in their order. */
+/* Makes one match of equal stream and number. Members stand in their order. */
 static bool make_matches(struct matcher *w) {
     struct collectives *c = w->c;
     for (size_t i = 0; i < c->n; i++) {
@@ -210,7 +211,7 @@ struct clocks {
     size_t nedges, cap_edges;
 };
 
-/* Every member of a match is held against the lowest. */
+/* Compares every member of a match with the lowest. */
 static void take_samples(struct clocks *k, const uint32_t *first_of) {
     const struct collectives *c = k->c;
     for (size_t i = 0; i < c->nmatches; i++) {
@@ -234,8 +235,8 @@ static void take_samples(struct clocks *k, const uint32_t *first_of) {
     }
 }
 
-/* The offsets that lie in most of the n intervals, and of equally good ones
- * those nearest to 0: where lo's have come and hi's not. */
+/* Returns the offsets that lie in most of the n intervals, and of equally good
+ * ones those nearest to 0: where lo's have come and hi's not. */
 static struct sample best_region(const uint64_t *lo, const uint64_t *hi,
                                  size_t n) {
     struct sample best = {0};
@@ -254,7 +255,7 @@ static struct sample best_region(const uint64_t *lo, const uint64_t *hi,
     return best;
 }
 
-/* The samples [from, to) of one pair, sorted by difference. */
+/* Judges the samples [from, to) of one pair, sorted by difference. */
 static bool judge_pair(struct clocks *k, size_t from, size_t to,
                        struct edge *out) {
     size_t n = 0;
@@ -275,7 +276,7 @@ static bool judge_pair(struct clocks *k, size_t from, size_t to,
         if (b < least) least = b;
     }
     assert(n > 0);
-    /* exits differ, by the algorithm and by who is scheduled when: the
+    /* exits differ, by the algorithm and by which rank is scheduled when: the
      * central four fifths say by how much */
     int64_t mid = signed_of(k->lo[n / 2]);
     if (mid < in.lo) mid = in.lo;
@@ -285,7 +286,7 @@ static bool judge_pair(struct clocks *k, size_t from, size_t to,
     int64_t error = down > up ? down : up;
     int64_t below = sat_sub(mid, in.lo), above = sat_sub(in.hi, mid);
     int64_t bound = below > above ? below : above;
-    /* all leave between the last one's coming and its going */
+    /* all leave between the last one's arrival and its exit */
     if (n < FEW && error < least) error = least;
     if (error > bound) error = bound;
     if (error < PS_PER_NS) error = PS_PER_NS; /* no clock is better */
@@ -299,7 +300,8 @@ static bool make_edges(struct clocks *k) {
     for (size_t i = 0, to; i < k->n; i = to) {
         to = same_hi_end(k->order, i, k->n);
         uint64_t pair = k->order[i].hi >> 1;
-        /* where all wait for all tells more than the others */
+        /* pairs from collectives in which all wait for all tell more than
+         * others */
         if (i > 0 && k->order[i - 1].hi >> 1 == pair) continue;
         if (!VEC_ROOM(k->edges, k->nedges, k->cap_edges)) return false;
         struct edge e = {.a = k->c->members[pair >> 32].source,
@@ -310,8 +312,8 @@ static bool make_edges(struct clocks *k) {
     return true;
 }
 
-/* Carries the clock of one side of each pair to the other; false: nothing
- * was left to do. */
+/* Carries the clock of one side of each pair to the other. Returns false if
+ * nothing was left to do. */
 static bool spread(struct clocks *k) {
     bool more = false;
     for (size_t i = 0; i < k->nedges; i++) {
@@ -328,7 +330,7 @@ static bool spread(struct clocks *k) {
     return more;
 }
 
-/* The lowest rank's clock is the common one; where groups of ranks have
+/* Makes the lowest rank's clock the common one; where groups of ranks have
  * nothing in common, each has its own. */
 static void set_clocks(struct clocks *k) {
     for (size_t i = 0; i < k->nedges; i++) {
@@ -341,7 +343,7 @@ static void set_clocks(struct clocks *k) {
     }
 }
 
-/* Sets the clocks from matches that are not judged yet. False: out of
+/* Sets the clocks from matches that are not judged yet. Returns false if out of
  * memory. */
 static bool find_clocks(struct collectives *c) {
     struct clocks k = {.c = c};
@@ -374,7 +376,7 @@ static struct coll *nth(const struct collectives *c, const struct coll_match *m,
     return &c->v[c->by_match[m->first + i]];
 }
 
-/* When the last two came, and how long the shortest took. */
+/* Finds when the last two came, and how long the shortest took. */
 static void measure_match(const struct collectives *c, struct coll_match *m) {
     m->last = c->by_match[m->first];
     m->latest = coll_arrival(c, nth(c, m, 0));
@@ -394,8 +396,9 @@ static void measure_match(const struct collectives *c, struct coll_match *m) {
     }
 }
 
-/* Had somebody left before the last one came, by more than the clocks can be
- * wrong? Who sends may leave early, so only where all wait for all. */
+/* Had a member left before the last one came, by more than the clocks can be
+ * wrong? A sender may leave early, so only collectives in which all wait for
+ * all are asked. */
 static bool is_crossed(const struct collectives *c,
                        const struct coll_match *m) {
     if (!coll_is_sync(nth(c, m, 0)->kind)) return false;
@@ -409,9 +412,9 @@ static bool is_crossed(const struct collectives *c,
     return false;
 }
 
-/* Undoes matches that cannot be. A stream of which more than one in twenty is
- * such, with no group recorded that would tell, mixes several groups: all of
- * it goes. Matches of one stream stand together. */
+/* Undoes matches that cannot be. If more than one in twenty of a stream is
+ * such, and no recorded group tells them apart, the stream mixes several
+ * groups: all of it goes. Matches of one stream stand together. */
 static void drop_crossed(struct collectives *c) {
     size_t keep = 0;
     for (size_t i = 0; i < c->nmatches;) {

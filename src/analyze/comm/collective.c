@@ -13,7 +13,7 @@
 
 enum { OPEN_MAX = 64 }; /* XLA collectives under way at once on one line */
 
-/* What a source has decides which spans carry. */
+/* What a source has; it decides which spans carry the time. */
 struct source_has {
     bool kernels, cpu;
     uint32_t device;   /* of the first collective kernel, or ROW_NONE */
@@ -73,7 +73,8 @@ struct member_key {
     struct coll_member m;
 };
 
-/* By rank, host, path, device: never by the order in which files were given. */
+/* Compares by rank, host, path, device: never by the order of the files
+ * given. */
 static int by_member(const void *a, const void *b) {
     const struct member_key *x = a, *y = b;
     const struct source *p = &x->t->sources[x->m.source];
@@ -92,7 +93,7 @@ static int by_member(const void *a, const void *b) {
     return x->m.device < y->m.device ? -1 : x->m.device > y->m.device;
 }
 
-/* A member per source, or per device where several of one communicate. */
+/* Makes a member per source, or per device where several of one communicate. */
 static bool make_members(struct coll_finder *f) {
     struct collectives *c = f->c;
     const struct trace *t = c->t;
@@ -119,9 +120,10 @@ static bool make_members(struct coll_finder *f) {
     return ok;
 }
 
-/* What must be equal on two ranks for it to be the same collective. Kernels
- * of one collective may have different names on different ranks (algorithm
- * and protocol), so their kind stands for the name where a size is known. */
+/* Returns a key of what must be equal on two ranks for it to be the same
+ * collective. Kernels of one collective may have different names on different
+ * ranks (algorithm and protocol), so their kind stands for the name where a
+ * size is known. */
 static uint64_t stream_key(const struct collectives *c, const struct coll *x,
                            const struct coll_facts *f) {
     int64_t elems = coll_elems(f);
@@ -130,7 +132,7 @@ static uint64_t stream_key(const struct collectives *c, const struct coll *x,
     uint64_t h = hash_pair(x->group, (uint64_t)elems);
     if (coll_is_p2p(x->kind)) {
         h = hash_pair(hash_pair(h, (uint64_t)f->src), (uint64_t)f->dst);
-        /* whose other end is not recorded has no counterpart */
+        /* a transfer whose other end is not recorded has no counterpart */
         if (f->src < 0 || f->dst < 0)
             h = hash_pair(h, (uint64_t)x->member << 8 | x->kind);
         return h;
@@ -157,12 +159,12 @@ static struct coll_facts facts_of(const struct coll_finder *finder,
                              s->ts[r] < x->ts + x->dur;
              r++)
             if (counts(t, r)) coll_facts_add(&f, t, r);
-    /* torch names the other end of a transfer only */
+    /* torch names only the other end of a transfer */
     uint32_t source = t->tracks[s->track[x->row]].source;
     const struct source *of = &t->sources[source];
     if (f.kind == COLL_SEND && f.src < 0) f.src = of->rank;
     if (f.kind == COLL_RECV && f.dst < 0) f.dst = of->rank;
-    /* where the source has one process group alone, that is all ranks */
+    /* where the source has only one process group, that group is all ranks */
     const struct source_has *h = &finder->has[source];
     if (f.group.n > 0 || h->groups) return f;
     if (h->group) f.group = bytes_of(h->group);
@@ -170,7 +172,7 @@ static struct coll_facts facts_of(const struct coll_finder *finder,
     return f;
 }
 
-/* One more collective. */
+/* Adds one more collective. */
 static bool coll_add(struct coll_finder *f, row_id row,
                      enum coll_carrier carrier, int64_t end) {
     struct collectives *c = f->c;
@@ -192,7 +194,7 @@ static bool coll_add(struct coll_finder *f, row_id row,
     x->kind = (uint8_t)facts.kind;
     x->bytes = coll_bytes(&facts);
     x->ranks = coll_is_p2p(facts.kind) ? 2 : facts.group_size;
-    /* sends are numbered by each rank for itself */
+    /* each rank numbers its sends for itself */
     x->seq = coll_is_p2p(facts.kind) ? -1 : facts.seq;
     x->dtype = facts.dtype;
     uint64_t h = hash_pair(hash_bytes(facts.group.p, facts.group.n),
@@ -207,8 +209,8 @@ static bool coll_add(struct coll_finder *f, row_id row,
         c->groups[c->ngroups++] = facts.group;
     }
     x->group = *group;
-    /* Streams are numbered in the order in which they are met: what is sorted
-     * by them must not hang on a hash. */
+    /* Streams are numbered in the order in which they are met: the order must
+     * not depend on a hash. */
     uint32_t *stream = map_at(&f->streams, stream_key(c, x, &facts));
     if (stream == NULL) return false;
     if (*stream == MAP_NONE) *stream = (uint32_t)f->streams.n;
@@ -218,7 +220,7 @@ static bool coll_add(struct coll_finder *f, row_id row,
 }
 
 /* XLA splits a collective: "all-reduce-start.3" begins it and "-done.3" waits
- * for its end. Where in name does mark stand, or NULL. */
+ * for its end. Returns where in name mark stands, or NULL. */
 static const uint8_t *hlo_mark(struct bytes name, const char *mark) {
     size_t n = strlen(mark);
     const uint8_t *p = memmem(name.p, name.n, mark, n);
@@ -232,7 +234,7 @@ struct open_hlo {
     size_t n;
 };
 
-/* Ends the start that this done belongs to; with none it stands alone. */
+/* Ends the start that this done belongs to; a done without one stands alone. */
 static bool close_hlo(struct coll_finder *f, struct open_hlo *open,
                       row_id done) {
     const struct trace *t = f->c->t;
@@ -287,8 +289,8 @@ static bool take_stream(struct coll_finder *f, const struct track *tr) {
     return ok;
 }
 
-/* The outermost ones of a thread: those that carry a collective out or, where
- * the source has nothing better, the calls. */
+/* Takes the outermost spans of a thread: those that carry a collective out or,
+ * where the source has nothing better, the calls. */
 static bool take_thread(struct coll_finder *f, const struct track *tr) {
     const struct trace *t = f->c->t;
     const struct source_has *h = &f->has[tr->source];
@@ -328,9 +330,8 @@ int collectives_init(struct collectives *c, const struct trace *t,
         for (size_t i = 0; ok && any && i < t->ntracks; i++) {
             const struct track *tr = &t->tracks[i];
             const struct source *s = &t->sources[tr->source];
-            /* what opscope record saw are processes: one that is called
-             * nccl_perf is no collective; what belongs to another source is no
-             * member */
+            /* opscope record saw processes: one that is called nccl_perf is no
+             * collective; a source that belongs to another one is no member */
             if (s->process_view || s->companion_of != ROW_NONE) continue;
             if (tr->kind == TRACK_STREAM) ok = take_stream(&f, tr);
             if (tr->kind == TRACK_THREAD) ok = take_thread(&f, tr);

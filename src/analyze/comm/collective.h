@@ -21,7 +21,8 @@
  * its span, in the spellings of NCCL, RCCL, Gloo, MPI, TensorFlow, XLA,
  * Horovod; and the usual formulas of each kind. */
 
-/* -1 and empty: not recorded. Texts are borrowed from the file. */
+/* -1 and empty stand for what was not recorded. Texts are borrowed from the
+ * file. */
 struct coll_facts {
     enum coll_kind kind;
     int64_t in_elems, out_elems; /* of the rank's own buffers */
@@ -36,26 +37,27 @@ struct coll_facts {
 
 struct coll_facts coll_facts_none(void);
 
-/* Adds what the row's name and arguments tell and f does not know yet. */
-void coll_facts_add(struct coll_facts *f, const struct trace *t, uint32_t row);
+/* Adds what the row's name and arguments say and f does not know yet. */
+void coll_facts_add(struct coll_facts *f, const struct trace *t, row_id row);
 
-/* Elements of the message as handed over, for telling collectives apart, or
- * -1. */
+/* Returns the elements of the message as handed over, which tell collectives
+ * apart, or -1. */
 int64_t coll_elems(const struct coll_facts *f);
 
-/* The message by the convention of nccl-tests: the whole one, that is the
- * output of an all_gather, the input of the others. -1: not recorded. */
+/* Returns the size of the message by the convention of nccl-tests: the whole
+ * one, that is the output of an all_gather, the input of the others; -1 if it
+ * was not recorded. */
 int64_t coll_bytes(const struct coll_facts *f);
 
-/* Bus bandwidth by algorithm bandwidth: 2(n-1)/n for an all_reduce of n ranks
- * and so on; -1 when it depends on n and n is not known. */
+/* Returns bus bandwidth divided by algorithm bandwidth: 2(n-1)/n for an
+ * all_reduce of n ranks and so on; -1 if it depends on n and n is not known. */
 double coll_bus_factor(enum coll_kind k, int64_t n);
 
 /* ---- all collectives of a trace ---- */
 
-/* Who takes part: a rank or, where one process drives several devices that
- * communicate, one of its devices. Sorted by rank, then host, then device, so
- * that the order of the files does not matter. */
+/* A member: a rank or, where one process drives several devices that
+ * communicate, one of its devices. Members are sorted by rank, then host, then
+ * device, so that the order of the files does not matter. */
 struct coll_member {
     uint32_t source;
     uint32_t device; /* index in devices, or ROW_NONE: the whole source */
@@ -69,7 +71,7 @@ struct coll_clock {
     bool known;     /* enough collectives were matched to say */
 };
 
-/* What carries the time. */
+/* Which span carries the time. */
 enum coll_carrier { COLL_KERNEL, COLL_CPU, COLL_CALL };
 
 /* One collective on one member. */
@@ -117,13 +119,14 @@ struct collectives {
     row_id crossed_row; /* one of them */
 };
 
-/* Finds and matches them all. O(spans + collectives log collectives); with a
- * thousand ranks, too. */
+/* Finds and matches all collectives. O(spans + collectives log collectives);
+ * with a thousand ranks, too. */
 int collectives_init(struct collectives *c, const struct trace *t,
                      struct ops_err *e);
 void collectives_free(struct collectives *c);
 
-/* The second half of collectives_init (coll_match.c). False: out of memory. */
+/* Does the second half of collectives_init (coll_match.c). Returns false if out
+ * of memory. */
 bool collectives_match(struct collectives *c);
 
 /* Returns the source of the member that took part in x. */

@@ -40,8 +40,8 @@ struct comm {
     struct phase_sums *sums; /* by source: n is 0: not made yet */
 };
 
-/* Gives those in scope their rows, by name, kind and group, and sorts them by
- * row and member; inside by time. */
+/* Gives the collectives in scope their rows, by name, kind and group, and sorts
+ * them by row and member; inside by time. */
 static bool sort_rows(struct comm *w) {
     struct map rows = {0};
     bool ok = true;
@@ -67,9 +67,9 @@ static bool sort_rows(struct comm *w) {
     return ok && sort_keys(w->order, w->n);
 }
 
-/* The part of `all` (a union) that nothing else hid, against its own device or
- * as the mean of the source's. A kernel is hidden by other kernels of its
- * device; what the host carries out is exposed where the step counts it as
+/* Finds the part of `all` (a union) that nothing else hid, against its own
+ * device or as the mean of the source's. A kernel is hidden by other kernels of
+ * its device; a collective of the host is exposed where the step counts it as
  * communication. */
 static bool exposed_part(struct comm *w, const struct intervals *all,
                          const struct coll *x, int64_t *out) {
@@ -100,7 +100,7 @@ static bool exposed_part(struct comm *w, const struct intervals *all,
     return true;
 }
 
-/* The collectives [from, to) of one row on one member. */
+/* Adds the collectives [from, to) of one row on one member. */
 static bool add_member(struct comm *w, size_t from, size_t to) {
     struct comm_row *l = &w->rows[w->order[from].hi >> 32];
     const struct coll *x = NULL;
@@ -113,7 +113,7 @@ static bool add_member(struct comm *w, size_t from, size_t to) {
             (l->dtype.n > 0 && memcmp(l->dtype.p, x->dtype.p, l->dtype.n) != 0))
             l->mixed = true;
         /* With the other ranks' times the shortest duration is the moving
-         * alone; else its own, waiting and all. */
+         * alone; else its own duration counts, waiting and all. */
         bool matched = x->match != ROW_NONE;
         int64_t ps = matched ? w->c.matches[x->match].least : x->dur;
         double factor = coll_bus_factor((enum coll_kind)x->kind, x->ranks);
@@ -213,8 +213,8 @@ static void put_comm_row(struct result *r, const struct comm *w,
     if (w->c.nmembers > 1) cell_int(r, "matched", l->matched);
 }
 
-/* Says how much of the steps all of it is, unions per rank. False: out of
- * memory. */
+/* Says how much of the steps all of it is, unions per rank. Returns false if
+ * out of memory. */
 static bool say_whole(struct result *r, struct comm *w) {
     int64_t steps = 0, time = 0, total = 0;
     char a[32], b[32];
@@ -245,7 +245,7 @@ static bool say_whole(struct result *r, struct comm *w) {
     return ok;
 }
 
-/* Which files are there, and what is not known for want of others. */
+/* Says which files are there, and what is not known for want of others. */
 static void say_ranks(struct result *r, const struct comm *w) {
     const struct collectives *c = &w->c;
     int64_t world = coll_world_size(w->t);

@@ -52,7 +52,7 @@ struct lateness {
  * be said on that. */
 enum { STEP_PART = 20, ALL_NUM = 2, ALL_DEN = 3, FEW_STEPS = 3 };
 
-/* One collective to which somebody came late. */
+/* One collective to which a member came late. */
 struct late {
     int64_t step; /* as the program counts */
     uint32_t member;
@@ -91,7 +91,7 @@ static bool take_late(struct lateness *l, const struct selection *scope,
     return true;
 }
 
-/* Each member's waiting as a union. */
+/* Makes each member's waiting a union. */
 static bool take_waits(struct lateness *l, const struct selection *scope) {
     const struct collectives *c = l->c;
     struct intervals *waits = calloc(c->nmembers + 1, sizeof *waits);
@@ -118,7 +118,7 @@ static int by_late_step(const void *a, const void *b) {
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* For each step the member that was late by most gets a point. */
+/* Gives, for each step, the member that was late by most a point. */
 static void judge_steps(struct lateness *l, struct lates *in) {
     if (in->n > 1) qsort(in->v, in->n, sizeof *in->v, by_late_step);
     for (size_t i = 0; i < in->n;) {
@@ -147,8 +147,8 @@ static bool is_straggler(const struct lateness *l, uint32_t member) {
     if (late < m->step_time / STEP_PART) return false;
     if (late / ALL_NUM < l->all / ALL_DEN) return false;
     if (m->steps >= FEW_STEPS && 2 * m->worst_steps <= m->steps) return false;
-    /* by how much the clocks may be wrong where this member is held against the
-     * others: the one whose clock is the common one has the others' error */
+    /* the error of the clocks where this member is compared with the others:
+     * the member whose clock is the common one has the others' error */
     const struct collectives *c = l->c;
     int64_t error = c->clocks[c->members[member].source].error;
     for (size_t i = 0; error == 0 && i < c->nmembers; i++)
@@ -163,7 +163,7 @@ static void lateness_free(struct lateness *l) {
     *l = (struct lateness){0};
 }
 
-/* Finds who is late. O(collectives log collectives). */
+/* Finds which members are late. O(collectives log collectives). */
 static int lateness_init(struct lateness *l, const struct collectives *c,
                          const struct selection *scope, struct ops_err *e) {
     *l = (struct lateness){.c = c, .straggler = ROW_NONE};
@@ -204,7 +204,7 @@ struct late_where {
     int64_t calls, late;
 };
 
-/* Finds where a member was late. False: out of memory. */
+/* Finds where a member was late. Returns false if out of memory. */
 static bool lateness_where(const struct lateness *l,
                            const struct selection *scope, uint32_t member,
                            struct late_where *out) {
@@ -288,8 +288,8 @@ static bool add_track(const struct within *x, const struct track *tr) {
     return ok;
 }
 
-/* Adds the tracks that can tell, by what the time mostly was; frames of
- * Python tell more than the ops that they call, so each is asked alone. */
+/* Adds the tracks that can tell, by what the time mostly was; frames of Python
+ * tell more than the ops that they call, so each kind is asked alone. */
 static bool add_tracks(const struct within *x, const struct phase_view *v,
                        enum track_kind kind, uint32_t thread) {
     const struct trace *t = x->t;
@@ -320,7 +320,7 @@ static void pick_name(struct rank_activity *m, const struct trace *t,
 }
 
 /* Finds what the view's source did within these times (a union). O(spans of the
- * source); false: out of memory. */
+ * source). Returns false if out of memory. */
 static bool rank_activity_find(struct rank_activity *m, const struct trace *t,
                                const struct phase_view *v,
                                const struct intervals *times) {
@@ -360,7 +360,7 @@ struct ranks {
     struct collectives c;
     struct lateness late;
     struct phases ph;
-    /* of the source at hand (members of one source stand together): */
+    /* of the present source (members of one source stand together): */
     uint32_t source;            /* which that is, or ROW_NONE */
     struct phase_window window; /* its steps in scope */
     int64_t p95; /* the step that 95 in a hundred do not exceed */
@@ -372,8 +372,8 @@ struct rank_row {
     bool has_device;
 };
 
-/* The views that a member is, [*first, return) of the phases': its device's, or
- * all of its source. */
+/* Returns the end of the views that a member is, *first the beginning: its
+ * device's view, or all of its source. */
 static size_t views_of(const struct ranks *w, const struct coll_member *m,
                        size_t *first) {
     const struct phases *p = &w->ph;
@@ -384,7 +384,7 @@ static size_t views_of(const struct ranks *w, const struct coll_member *m,
     return *first + (v != NULL);
 }
 
-/* Finds what all members of a source share. False: out of memory. */
+/* Finds what all members of a source share. Returns false if out of memory. */
 static bool take_source(struct ranks *w, uint32_t source) {
     const struct source *s = &w->t->sources[source];
     struct intervals times = {0};
@@ -407,7 +407,7 @@ static bool take_source(struct ranks *w, uint32_t source) {
     return ok;
 }
 
-/* Means over steps, and over the devices of the rank. */
+/* Works out means over steps, and over the devices of the rank. */
 static bool measure_rank(struct ranks *w, uint32_t member, struct rank_row *l) {
     const struct coll_member *m = &w->c.members[member];
     int64_t n = w->late.v[member].steps, views = 0;
@@ -525,7 +525,7 @@ static void put_rank(struct result *r, const struct ranks *w, uint32_t member,
                   strs_text(&t->strs, t->devices[m->device].label));
 }
 
-/* "Rank 1", "node3" or, one of several devices, "node3 GPU 1". */
+/* Returns "Rank 1", "node3" or, for one of several devices, "node3 GPU 1". */
 static const char *rank_words(struct result *r, const struct ranks *w,
                               uint32_t member) {
     const struct coll_member *m = &w->c.members[member];
@@ -542,7 +542,7 @@ static const char *rank_words(struct result *r, const struct ranks *w,
     return name ? name : "";
 }
 
-/* What the straggler did while the others waited. */
+/* Says what the straggler did while the others waited. */
 static int say_meanwhile(struct result *r, const struct ranks *w,
                          struct ops_err *e) {
     /* clang-format off */

@@ -38,7 +38,7 @@ static const struct peak_row rows[] = {
 #undef X
 };
 
-/* The next word of letters and digits; false at the end. */
+/* Reads the next word of letters and digits. Returns false at the end. */
 static bool next_word(struct bytes *rest, struct bytes *word) {
     while (rest->n > 0 && !isalnum(*rest->p)) {
         rest->p++;
@@ -87,8 +87,8 @@ bool device_peak_by_name(struct bytes model, int64_t units,
         bool fits = true;
         while (fits && next_word(&rest, &w)) fits = has_word(model, w);
         if (!fits) continue;
-        /* Salvaged parts of one name differ by a few units: only what is
-         * plainly a slice is scaled. */
+        /* Salvaged parts of one name differ by a few units: only a plain slice
+         * is scaled. */
         bool slice = units > 0 && units < r->units && units * 10 < r->units * 9;
         double part = slice ? (double)units / r->units : 1;
         put_rates(r, part, TERA, out);
@@ -176,7 +176,8 @@ static bool peak_recorded(const struct trace *t, uint32_t device,
     return known;
 }
 
-/* "989e12", "989T", "4.8e12": > 0, or -1. Ends at a comma or at the end. */
+/* Returns the number in "989e12", "989T", "4.8e12", if it is > 0; else -1. It
+ * ends at a comma or at the end. */
 static double value_at(const char *text, const char **end) {
     static const char units[] = "KMGTP";
     char *stop;

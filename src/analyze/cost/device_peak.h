@@ -8,7 +8,7 @@
 #include "model/trace.h"
 #include "names/dtype.h"
 
-/* 0: not known, or the device has no such thing. */
+/* 0 stands for what is not known, or what the device does not have. */
 struct device_peak {
     double flops[DTYPE_N];   /* FLOP/s; the vector units' for fp64 and fp32, the
                               matrix units' for all others */
@@ -21,21 +21,23 @@ struct device_peak {
     char text[96];           /* what source points to when it is composed */
 };
 
-/* The peaks of a device (ROW_NONE: the host). override_text, "bf16=989e12,
- * bw=4.8e12", replaces what it names; may be NULL. True: something is known.
- * False: nothing is, or the override is wrong: then e is filled, which is
- * zeroed first. out->source may point into *out: do not copy the struct. */
+/* Finds the peaks of a device (ROW_NONE: the host). override_text,
+ * "bf16=989e12, bw=4.8e12", replaces what it names; it may be NULL. Returns
+ * true if something is known; false if nothing is, or the override is wrong:
+ * then e is filled, which is zeroed first. out->source may point into *out: do
+ * not copy the struct. */
 bool device_peak_of(const struct trace *t, uint32_t device,
                     const char *override_text, struct device_peak *out,
                     struct ops_err *e);
 
-/* The same for a name as it stands in a trace; units: SMs or CUs in use (0:
- * all), which makes the figures those of a part of the device. */
+/* Does the same for a name as it stands in a trace; units: SMs or CUs in use
+ * (0: all), which makes the figures those of a part of the device. */
 bool device_peak_by_name(struct bytes model, int64_t units,
                          struct device_peak *out);
 
-/* FLOP/s for work in that type; matrix: on the matrix units. 0: not known.
- * What is not matrix work runs on the vector units, in fp32 at most. */
+/* Returns the FLOP/s for work in that type; matrix: on the matrix units. 0 if
+ * not known. Work that is no matrix work runs on the vector units, in fp32 at
+ * most. */
 double device_peak_flops(const struct device_peak *p, enum dtype d,
                          bool matrix);
 

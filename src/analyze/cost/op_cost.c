@@ -41,8 +41,8 @@ enum formula {
     F_ALL, /* bytes alone: what it reads and writes are its inputs */
 };
 
-/* A formula, and where the op has what the formula needs: the numbers of
- * inputs (first, index), those of plain values, or counts. */
+/* A formula, and where the op has what the formula needs: the numbers of inputs
+ * (first, index), those of plain values, or counts. */
 struct cost_rule {
     const char *names; /* without "aten::", a space between them */
     uint8_t formula;
@@ -143,7 +143,7 @@ static const struct cost_rule rules[] = {
     {"eq ne lt le gt ge isnan isinf isneginf", F_MAP, .ops = 1, .out_bytes = 1},
     {"logical_not logical_and", F_MAP, .out_bytes = 1},
     {"erf", F_MAP, .ops = 6},
-    /* as many operations for each element */
+    /* so many operations for each element */
     {"native_dropout", F_EACH, .ops = 2, .outputs = 1},
     {"_softmax _log_softmax _log_softmax_backward_data",
      F_EACH, .ops = 6, .outputs = 1},
@@ -191,8 +191,8 @@ static const struct cost_rule rules[] = {
 };
 /* clang-format on */
 
-/* Kernels that torch compiled: called with all tensors, outputs too; what
- * they compute is not recorded. */
+/* Kernels that torch compiled: they are called with all tensors, outputs too;
+ * what they compute is not recorded. */
 static const struct cost_rule triton = {"triton", .formula = F_ALL};
 
 /* Does the rule name the op? */
@@ -205,7 +205,7 @@ static bool is_named(const struct cost_rule *r, struct bytes op) {
     return false;
 }
 
-/* Takes "aten::" off; false: the name does not begin with it. */
+/* Takes "aten::" off. Returns false if the name does not begin with it. */
 static bool is_aten(struct bytes *name) {
     if (!BYTES_STARTS(*name, "aten::")) return false;
     name->p += sizeof "aten::" - 1;
@@ -241,7 +241,7 @@ struct call {
     enum dtype list;
 };
 
-/* Input i, or an empty one. */
+/* Returns input i, or an empty one. */
 static const struct op_input *input(const struct call *c, int i) {
     static const struct op_input none = {0};
     return i >= 0 && i < c->in->n ? &c->in->v[i] : &none;
@@ -253,7 +253,7 @@ static int64_t size_of(int64_t numel, enum dtype type) {
     return known_add(known_mul(numel, bits), 7) / 8;
 }
 
-/* Bytes of input i; 0 when it is no tensor; -1: not known. */
+/* Returns the bytes of input i; 0 if it is no tensor; -1 if not known. */
 static int64_t bytes_of_input(const struct call *c, int i) {
     const struct op_input *in = input(c, i);
     if (in->numel == 0) return 0;
@@ -305,8 +305,8 @@ static void mv(const struct call *c, struct op_cost *o) {
     o->bytes = known_add(all_bytes(c), size_of(m->d[0], m->type));
 }
 
-/* Value i as one number per axis: "[2]" and "2" stand for all. Absent (or i
- * is -1): dflt. */
+/* Reads value i as one number per axis: "[2]" and "2" stand for all. Where it
+ * is absent (or i is -1), dflt is taken. */
 static bool axes(const struct call *c, int i, int n, int64_t dflt,
                  int64_t out[OP_DIMS_MAX]) {
     int have = i < 0 ? 0 : op_inputs_ints(c->in, i, out, OP_DIMS_MAX);
@@ -315,7 +315,7 @@ static bool axes(const struct call *c, int i, int n, int64_t dflt,
     return true;
 }
 
-/* Output size of one side; -1 when the numbers make no sense. */
+/* Returns the output size of one side; -1 if the numbers make no sense. */
 static int64_t side(int64_t in, int64_t k, int64_t pad, int64_t stride,
                     int64_t dilation) {
     const int64_t big = INT64_C(1) << 30;
@@ -326,7 +326,7 @@ static int64_t side(int64_t in, int64_t k, int64_t pad, int64_t stride,
     return span < 0 ? -1 : span / stride + 1;
 }
 
-/* Transposed: one product per input position. */
+/* Counts a transposed convolution: one product per input position. */
 static void conv_transposed(const struct call *c, struct op_cost *o) {
     const struct cost_rule *r = c->r;
     const struct op_input *x = input(c, 0), *w = input(c, 1);
@@ -386,7 +386,7 @@ static void conv_gradient(const struct call *c, struct op_cost *o) {
     int64_t positions = known_mul(at->d[0], product(at, 2, at->n));
     o->parts = both ? 2 : 1;
     o->flops = known_mul(known_mul(2 * o->parts, positions), w->numel);
-    /* the gradient and both others in, the wanted ones out */
+    /* the gradient and both others go in, the wanted ones come out */
     bool dx = both || BYTES_STARTS(mask, "[True"), dw = both || !dx;
     o->bytes = bytes_of_input(c, 0);
     int64_t bx = bytes_of_input(c, 1), bw = bytes_of_input(c, 2);
@@ -394,9 +394,9 @@ static void conv_gradient(const struct call *c, struct op_cost *o) {
     if (dx) o->bytes = known_add(o->bytes, known_add(bx, bw));
 }
 
-/* q, k, v: [B, H, S, D] or, with the heads' axis 2, [B, S, H, D]. Packed
- * sequences of many lengths have three dimensions, and their lengths are not
- * recorded. */
+/* Counts attention. q, k, v are [B, H, S, D] or, with the heads' axis 2, [B, S,
+ * H, D]. Packed sequences of many lengths have three dimensions, and their
+ * lengths are not recorded. */
 static void attention(const struct call *c, struct op_cost *o) {
     bool gradient = c->r->formula == F_ATTN_GRAD;
     int first = c->r->first, h = c->r->heads, s = h == 1 ? 2 : 1;
@@ -406,15 +406,14 @@ static void attention(const struct call *c, struct op_cost *o) {
     if (q->n != 4 || k->n != 4 || v->n != 4) return;
     int64_t pairs = known_mul(known_mul(q->d[0], q->d[h]),
                               known_mul(q->d[s], k->d[s]));
-    /* scores and their use; the gradient: scores again, and the gradients of
-     * q, k (width of q), of the scores and v (width of v) */
+    /* the scores and their use; for the gradient the scores again, and the
+     * gradients of q, k (width of q), of the scores and v (width of v) */
     int64_t width = gradient ? known_add(known_mul(3, q->d[3]),
                                          known_mul(2, v->d[3]))
                              : known_add(q->d[3], v->d[3]);
     o->flops = known_mul(known_mul(2, pairs), width);
     struct bytes mask = op_inputs_text(c->in, c->r->causal);
-    /* the memory-efficient kernels have a kind of mask: 0 none, 1 and 2
-     * causal */
+    /* memory-efficient kernels have a kind of mask: 0 none, 1 and 2 causal */
     if (o->flops > 0 && (op_inputs_true(c->in, c->r->causal) ||
                          BYTES_IS(mask, "1") || BYTES_IS(mask, "2")))
         o->flops /= 2;
@@ -423,14 +422,15 @@ static void attention(const struct call *c, struct op_cost *o) {
                                      bytes_of_input(c, first + 2)));
     int64_t rows = known_mul(known_mul(q->d[0], q->d[h]), q->d[s]);
     int64_t out = size_of(known_mul(rows, v->d[3]), q->type);
-    /* forward: three in, one out; gradient: those four and one more in, three
-     * out */
+    /* forward: three go in, one comes out; gradient: those four and one more go
+     * in, three come out */
     o->bytes = known_add(in, out);
     if (gradient) o->bytes = known_mul(2, o->bytes);
 }
 
-/* Every weight matrix once per position of the sequence. Bytes: the least,
- * weights read once though a long sequence reads them at every position. */
+/* Counts every weight matrix once per position of the sequence. Bytes are the
+ * least: weights are read once, though a long sequence reads them at every
+ * position. */
 static void rnn(const struct call *c, struct op_cost *o) {
     bool gradient = c->r->formula == F_RNN_GRAD;
     const struct op_input *x = input(c, 0), *w = input(c, 1);
@@ -445,7 +445,7 @@ static void rnn(const struct call *c, struct op_cost *o) {
         bool weights = mask.n >= 5 &&
                        memcmp(mask.p + mask.n - 5, "True]", 5) == 0;
         if (weights) o->flops = known_mul(2, o->flops);
-        /* both again as gradients; the output and its gradient */
+        /* both come again as gradients; so do the output and its gradient */
         o->bytes = known_add(known_mul(2, o->bytes),
                              known_add(bytes_of_input(c, 6),
                                        bytes_of_input(c, 7)));
@@ -458,7 +458,7 @@ static void rnn(const struct call *c, struct op_cost *o) {
     }
 }
 
-/* Elements of what the inputs broadcast to; -1: they do not. */
+/* Returns the elements of what the inputs broadcast to; -1 if they do not. */
 static int64_t broadcast(const struct call *c) {
     int64_t d[OP_DIMS_MAX], out = 1;
     int rank = 0;
@@ -467,7 +467,7 @@ static int64_t broadcast(const struct call *c) {
     for (int i = 0; i < c->in->n; i++) {
         const struct op_input *x = input(c, i);
         if (x->n < 0) return -1;
-        /* no tensor; or an empty one, given to hold what comes out */
+        /* it is no tensor; or an empty one, given to hold what comes out */
         if (x->numel == 0) continue;
         any = true;
         for (int k = 0; k < x->n; k++)
@@ -478,7 +478,7 @@ static int64_t broadcast(const struct call *c) {
     return any ? out : -1;
 }
 
-/* The widest type of the inputs, the usual type of what comes out. */
+/* Returns the widest type of the inputs, the usual type of what comes out. */
 static enum dtype widest(const struct call *c) {
     enum dtype type = DTYPE_UNKNOWN;
     for (int i = 0; i < c->in->n; i++) {
@@ -547,7 +547,7 @@ static void pool(const struct call *c, struct op_cost *o) {
                                                  size_of(out, DTYPE_INT64)));
 }
 
-/* Rows that an index picks: read and written once, and the index. */
+/* Counts rows that an index picks: read and written once, and the index. */
 static void picked(const struct call *c, struct op_cost *o) {
     const struct op_input *x = input(c, 0), *index = input(c, c->r->index);
     bool rows = c->r->formula == F_PICK;
@@ -641,7 +641,7 @@ bool op_cost_of(const struct trace *t, row_id row, const struct cost_rule *r,
 }
 
 /* torch counts a pointwise op once per element of its first input; a tensor of
- * no dimension has one element, what is no tensor has none. */
+ * no dimension has one element, a value that is no tensor has none. */
 int64_t torch_flops_from(const struct op_inputs *in, uint8_t rule) {
     assert(rule > 0 && rule <= COUNT(rules));
     const struct cost_rule *r = &rules[rule - 1];

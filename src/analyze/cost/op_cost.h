@@ -27,19 +27,20 @@ struct op_cost {
 struct cost_rule;
 struct op_inputs;
 
-/* The rule for an op's name, or NULL. O(rules): remember it per name. */
+/* Returns the rule for an op's name, or NULL. O(rules): callers keep it by
+ * name. */
 const struct cost_rule *op_cost_rule(struct bytes name);
 
 /* Is it a rule for products of matrices? */
 bool op_cost_is_matrix(const struct cost_rule *rule);
 
-/* The cost of this span by that rule. list: the type of tensors in lists,
- * which torch does not record (DTYPE_UNKNOWN: not known). False: shapes were
- * not recorded. Reads the span's arguments: microseconds. */
+/* Works out the cost of this span by that rule. list: the type of tensors in
+ * lists, which torch does not record (DTYPE_UNKNOWN: not known). Returns false
+ * if shapes were not recorded. Reads the span's arguments: microseconds. */
 bool op_cost_of(const struct trace *t, row_id row, const struct cost_rule *rule,
                 enum dtype list, struct op_cost *out);
 
-/* The same from inputs. */
+/* Does the same from inputs. */
 void op_cost_from(const struct op_inputs *in, const struct cost_rule *rule,
                   enum dtype list, struct op_cost *out);
 
@@ -51,7 +52,7 @@ uint8_t torch_flops_rule(struct bytes name);
  * not recorded or do not fit. Reads the span's arguments: microseconds. */
 int64_t torch_flops_of(const struct trace *t, row_id row, uint8_t rule);
 
-/* The same from inputs. */
+/* Does the same from inputs. */
 int64_t torch_flops_from(const struct op_inputs *in, uint8_t rule);
 
 #endif

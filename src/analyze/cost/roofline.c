@@ -55,7 +55,7 @@ static const struct opt roofline_opts[] = {
  * call of a row that misses a count would make its rates wrong if its time were
  * counted and its work not: such calls are summed apart. */
 
-/* One piece of work. -1: not known. */
+/* One piece of work; -1 stands for a count that is not known. */
 struct roof_work {
     int64_t flops, bytes, time; /* time in ps */
     enum dtype type;            /* that it computes in */
@@ -203,7 +203,7 @@ static struct roof_row *add_row(struct roofline *x, struct bytes name) {
     return &x->v[x->n++];
 }
 
-/* The row of a name; NULL: out of memory. */
+/* Returns the row of a name; NULL if out of memory. */
 static struct roof_row *row_of(struct roofline *x, str_id name) {
     struct name_fact *f = &x->facts[name];
     if (f->row > 0) return &x->v[f->row - 1];
@@ -212,7 +212,7 @@ static struct roof_row *row_of(struct roofline *x, str_id name) {
     return r;
 }
 
-/* The row of an instruction: names repeat from program to program. */
+/* Returns the row of an instruction: names repeat from program to program. */
 static struct roof_row *row_of_instr(struct roofline *x,
                                      const struct hlo_instr *i) {
     const struct strs *s = &x->t->strs;
@@ -227,7 +227,7 @@ static struct roof_row *row_of_instr(struct roofline *x,
     return r;
 }
 
-/* Charges work; row: the span whose step and device count. */
+/* Charges work; row is the span whose step and device count. */
 static bool charge(struct roofline *x, struct roof_row *to, row_id row,
                    const struct roof_work *w) {
     uint32_t d = device_of(x, row);
@@ -242,9 +242,9 @@ static bool charge(struct roofline *x, struct roof_row *to, row_id row,
     return true;
 }
 
-/* What a product of XLA computes in: its kernel's name may say, the HLO says
- * whether more than TF32 was asked for. A generated kernel that was not takes
- * TF32 where the device has it. */
+/* Returns what a product of XLA computes in: its kernel's name may say it, and
+ * the HLO says whether more than TF32 was asked for. If not, a generated kernel
+ * takes TF32 where the device has it. */
 static enum dtype type_of_instr(const struct roofline *x, row_id row,
                                 const struct hlo_instr *i,
                                 struct kernel_kind k) {
@@ -262,8 +262,8 @@ static bool charge_instr(struct roofline *x, row_id row,
     const struct spans *sp = &x->t->spans;
     struct name_fact *f = fact_of(x, sp->name[row]);
     /* A library may launch several kernels for one instruction, which all carry
-     * its name: the first takes the cost, the others their time. The kernel
-     * that was first coming again is the next execution. */
+     * its name: the first takes the cost, the others their time. When the first
+     * kernel comes again, that is the next execution. */
     bool first = x->instr != i || i->launch == HLO_LAUNCHES_ONE ||
                  x->instr_kernel == sp->name[row];
     if (first) {
@@ -291,7 +291,7 @@ static struct launched *launched_by(const struct roofline *x, row_id op) {
     return &x->launched[x->slot[op] - 1];
 }
 
-/* Notes a kernel with the op that launched it; false: out of memory. */
+/* Notes a kernel with the op that launched it; false if out of memory. */
 static bool note_launched(struct roofline *x, row_id op, row_id kernel) {
     if (x->slot[op] == 0) {
         if (!VEC_ROOM(x->launched, x->nlaunched, x->cap_launched)) return false;
@@ -313,8 +313,8 @@ static bool note_launched(struct roofline *x, row_id op, row_id kernel) {
     return true;
 }
 
-/* A kernel of which no op and no instruction is known. Ops of a TPU carry
- * their cost as arguments. */
+/* Charges a kernel of which no op and no instruction is known. Ops of a TPU
+ * carry their cost as arguments. */
 static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
     const struct trace *t = x->t;
     uint32_t d = device_of(x, row);
@@ -333,7 +333,8 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
     }
     const struct source *s = &t->sources[t->tracks[t->spans.track[row]].source];
     if (launch == ROW_NONE && !x->by_kernel && source_is_torchs(s)) {
-        /* launched before the window began: one row, not one per kernel */
+        /* it was launched before the window began: one row, not one per
+         * kernel */
         if (x->alone == 0 && add_row(x, bytes_of("(no launch recorded)")))
             x->alone = (uint32_t)x->n;
         return charge(x, x->alone ? &x->v[x->alone - 1] : NULL, row, &w);
@@ -343,7 +344,8 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
     return charge(x, row_of(x, t->spans.name[row]), row, &w);
 }
 
-/* What the program itself says that the scope did; false: nothing. */
+/* Reads what the program itself says that the scope did. Returns false if it
+ * says nothing. */
 static bool told_cost(const struct trace *t, row_id row, struct roof_work *w) {
     if (!(t->spans.flags[row] & SPAN_COSTED)) return false;
     w->flops = args_int(t, row, "flops", -1);
@@ -353,7 +355,7 @@ static bool told_cost(const struct trace *t, row_id row, struct roof_work *w) {
     return w->flops >= 0 || w->bytes >= 0;
 }
 
-/* What a call of an op costs, and the type that its products run in. */
+/* Finds what a call of an op costs, and the type that its products run in. */
 static void cost_of(struct roofline *x, row_id op, row_id kernel,
                     struct roof_work *w, int *parts) {
     const struct trace *t = x->t;
@@ -377,8 +379,8 @@ static void cost_of(struct roofline *x, row_id op, row_id kernel,
     *parts = c.parts;
 }
 
-/* One call of an op with all its kernels, of which best stands for all; on the
- * host alone it is ROW_NONE. at: whose step and device count. */
+/* Charges one call of an op with all its kernels, of which best stands for all;
+ * it is ROW_NONE on the host alone. at: whose step and device count. */
 static bool charge_op(struct roofline *x, row_id op, row_id at, row_id best,
                       int64_t time) {
     struct roof_work w;
@@ -390,8 +392,8 @@ static bool charge_op(struct roofline *x, row_id op, row_id at, row_id best,
     return charge(x, row_of(x, own ? name : key), at, &w);
 }
 
-/* One kernel of an op's call: a product takes the op's cost, its part of it
- * where the op makes several; of other kernels only one that is alone. */
+/* Charges one kernel of an op's call: a product takes the op's cost, or its
+ * part where the op makes several; another kernel does only if it is alone. */
 static bool charge_kernel(struct roofline *x, row_id op, row_id kernel) {
     const struct spans *sp = &x->t->spans;
     const struct launched *l = launched_by(x, op);
@@ -418,8 +420,8 @@ static row_id op_of_kernel(const struct roofline *x, row_id r, row_id launch) {
     return op != ROW_NONE && x->t->spans.kind[op] == SPAN_OP ? op : ROW_NONE;
 }
 
-/* The first look at a kernel: it is charged if it stands for itself, else noted
- * with its op. */
+/* Takes the first look at a kernel: it is charged if it stands for itself, else
+ * noted with its op. */
 static bool take_kernel(struct roofline *x, row_id r, row_id launch) {
     const struct hlo_instr *i = hlo_of_span(x->t, r);
     row_id op = op_of_kernel(x, r, launch);
@@ -427,13 +429,13 @@ static bool take_kernel(struct roofline *x, row_id r, row_id launch) {
     return i ? charge_instr(x, r, i) : charge_alone(x, r, launch);
 }
 
-/* The second look, when all kernels of each op are known. */
+/* Takes the second look, when all kernels of each op are known. */
 static bool share_kernel(struct roofline *x, row_id r, row_id launch) {
     row_id op = op_of_kernel(x, r, launch);
     return op == ROW_NONE || charge_kernel(x, op, r);
 }
 
-/* Looks at all kernels in row order, the links beside them. */
+/* Looks at all kernels in row order, with the links. */
 static bool each_kernel(struct roofline *x,
                         bool (*look)(struct roofline *, row_id, row_id)) {
     const struct trace *t = x->t;
@@ -447,7 +449,8 @@ static bool each_kernel(struct roofline *x,
             if (t->spans.kind[r] != SPAN_KERNEL || !span_is_device_work(t, r) ||
                 !select_has(&x->selection, r))
                 continue;
-            /* an op of a TPU with others in it, a loop: theirs is the time */
+            /* an op of a TPU with others in it is a loop: the others have the
+             * time */
             if (tpu && r + 1 < t->spans.n && t->spans.parent[r + 1] == r)
                 continue;
             if (!look(x, r, next_launch(t, r, &l))) return false;
@@ -458,7 +461,7 @@ static bool each_kernel(struct roofline *x,
 
 enum inside { INSIDE_RULED = 1, INSIDE_MATRIX = 2, COVERED = 4 };
 
-/* What stands inside of each op, from the leaves up. */
+/* Finds what stands inside each op, from the leaves up. */
 static void look_inside(struct roofline *x, const struct track *tr,
                         uint8_t *inside) {
     const struct spans *sp = &x->t->spans;
@@ -476,8 +479,9 @@ static void look_inside(struct roofline *x, const struct track *tr,
     }
 }
 
-/* An op calls others that have a formula, too: the innermost counts, but what
- * a product calls (a copy of its bias) is part of the product. */
+/* Does the op count? It may call others that have a formula, too: the innermost
+ * counts, but what a product calls (a copy of its bias) is part of the
+ * product. */
 static bool host_counts(struct roofline *x, row_id r, uint8_t inside) {
     const struct cost_rule *rule = NULL;
     if (x->tree.rep[r] != r || !select_has(&x->selection, r)) return false;
@@ -497,7 +501,8 @@ static int host_ops(struct roofline *x, struct ops_err *e) {
         x->instr = NULL;
         if (!host_tree_has(&x->tree, (uint32_t)i)) continue;
         look_inside(x, tr, inside);
-        /* parents stand before their children: who is charged covers them */
+        /* parents stand before their children: one that is charged covers
+         * them */
         for (row_id r = tr->first; ok && r < tr->end; r++) {
             row_id up = x->tree.up[r];
             if (up != ROW_NONE && (inside[up] & COVERED)) inside[r] |= COVERED;
@@ -562,7 +567,7 @@ static int roofline_gather(struct roofline *x, const struct opts *o,
     return ok ? 0 : fail_oom(e);
 }
 
-static void put_columns(struct result *r, const struct roofline *x) {
+static void roofline_columns(struct result *r, const struct roofline *x) {
     unsigned name = x->by_kernel ? COL_KEY | COL_SYMBOL : COL_KEY;
     const struct column cols[] = {
         {"name", x->by_kernel ? "kernel" : "operation", NULL,
@@ -607,14 +612,14 @@ static void put_columns(struct result *r, const struct roofline *x) {
 
 static void put_roof(struct result *r, const struct roof_row *v) {
     const struct roof *f = &v->roof;
-    /* what is known of it: of both, else of what has one count */
+    /* sums of calls with both counts, else of those with one count */
     const struct roof_sum *s = f->both.calls > 0    ? &f->both
                                : f->flops.calls > 0 ? &f->flops
                                                     : &f->bytes;
     bool flops = s != &f->bytes && s->calls > 0;
     bool bytes = s != &f->flops && s->calls > 0, roof = has_roof(f);
     double time = (double)s->time, pct = roof_of_peak(f);
-    /* FLOP/s and bytes/s of its roofs, means over its work; 0: not known */
+    /* FLOP/s and bytes/s of its roofs, means over its work; 0 if not known */
     double peak = roof && f->compute_s > 0
                       ? (double)f->both.flops / f->compute_s
                       : 0;
@@ -647,7 +652,7 @@ static void put_roof(struct result *r, const struct roof_row *v) {
     if (v->op.n > 0) cell_str(r, "op", v->op);
 }
 
-/* "bf16 989 TFLOP/s, ..." of what the device has, for a remark. */
+/* Writes "bf16 989 TFLOP/s, ..." of what the device has, for a remark. */
 static void peak_words(const struct device_peak *p, char *buf, size_t n) {
     static const enum dtype shown[] = {DTYPE_FP8,  DTYPE_BF16, DTYPE_FP16,
                                        DTYPE_TF32, DTYPE_FP32, DTYPE_FP64};
@@ -663,7 +668,8 @@ static void peak_words(const struct device_peak *p, char *buf, size_t n) {
     if (at >= 2 && at < n) buf[at - 2] = 0;
 }
 
-/* The peaks that were used, once per model of device; which are not known. */
+/* Says which peaks were used, once per model of device, and which are not
+ * known. */
 static void say_peaks(struct result *r, const struct roofline *x) {
     const struct trace *t = x->t;
     const char *fix = "give it: --device-peak bf16=989e12,fp32=67e12,bw=4.8e12"
@@ -702,7 +708,7 @@ struct counted {
     const struct roof_row *worst; /* the longest of unknown */
 };
 
-/* What is not counted, and why. */
+/* Says what is not counted, and why. */
 static void say_unknown(struct result *r, const struct roofline *x,
                         const struct counted *c) {
     char what[200], name[80];
@@ -741,8 +747,8 @@ static void say_unknown(struct result *r, const struct roofline *x,
                        "jit_compile=True): its HLO comes with the profile");
 }
 
-/* The steps' time, once for each device of their source that was used; -1: out
- * of memory. */
+/* Returns the steps' time, once for each device of their source that was used;
+ * -1 if out of memory. */
 static int64_t step_time(const struct roofline *x, bool *whole) {
     const struct trace *t = x->t;
     int64_t sum = 0, part;
@@ -763,7 +769,7 @@ static int64_t step_time(const struct roofline *x, bool *whole) {
     return sum;
 }
 
-/* How much of the steps the products would take at the peaks: only where
+/* Says how much of the steps the products would take at the peaks: only where
  * nearly all of them are counted, or it would be too low without saying so. */
 static void say_mfu(struct result *r, const struct roofline *x) {
     bool whole;
@@ -827,7 +833,7 @@ static int roofline_run(const struct trace *t, const struct opts *o,
     result_init(r, "roofline", "Roofline");
     result_from_trace(r, t);
     int rc = roofline_gather(&x, o, e);
-    put_columns(r, &x);
+    roofline_columns(r, &x);
     for (size_t i = 0; rc == 0 && i < x.n; i++) put_roof(r, &x.v[i]);
     if (rc == 0) roofline_say(r, &x);
     if (rc == 0) rc = result_done(r, e);

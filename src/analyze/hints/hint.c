@@ -10,10 +10,10 @@
 #include "names/frame_name.h"
 #include <stdio.h>
 
-/* row_at: the example's own start. */
+/* As row_at: the example's own start. */
 #define ROW_START INT64_MIN
 
-void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
+void hint_saw(struct hint_found *f, row_id row, int64_t time) {
     f->count++;
     sat_inc(&f->time, time);
     if (f->row != ROW_NONE && time <= f->row_time) return;
@@ -23,7 +23,7 @@ void hint_saw(struct hint_found *f, uint32_t row, int64_t time) {
 }
 
 void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
-                    uint32_t row, int64_t time) {
+                    row_id row, int64_t time) {
     bool dearest = f->row == ROW_NONE || time > f->row_time;
     hint_saw(f, row, time);
     if (dearest) f->row_at = s->d.line.v[i].ts + s->d.line.v[i].dur / 2;
@@ -70,7 +70,7 @@ const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
     return buf;
 }
 
-const char *hint_name(const struct hint_case *c, uint32_t row) {
+const char *hint_name(const struct hint_case *c, row_id row) {
     if (row == ROW_NONE || span_is_step_mark(c->t, row)) return "";
     return span_name(c->t, row);
 }
@@ -83,7 +83,7 @@ const char *hint_where(const struct hint_case *c, const struct hint_found *f,
     if (f->row == ROW_NONE) return buf;
     int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
     uint32_t r = pystack_at(c->frames, s->track[f->row], at);
-    /* a function of C: whoever called it is what people look for */
+    /* for a function of C, people look for the frame that called it */
     while (r != ROW_NONE &&
            frame_name_is_builtin(strs_bytes(&c->t->strs, s->name[r])))
         r = s->parent[r];

@@ -6,7 +6,7 @@
 #ifndef ANALYZE_HINTS_HINT_H
 #define ANALYZE_HINTS_HINT_H
 
-#include "analyze/shared/framework.h"
+#include "analyze/shared/missing.h"
 #include "analyze/steps/deps.h"
 
 struct trace;
@@ -34,18 +34,19 @@ struct plan {
 
 #define WORK_GONE INT64_C(-1)
 
-/* per_event: ps that recording a host event cost (overhead.h); 0 or less:
- * as traced. */
+/* per_event is the ps that recording a host event cost (overhead.h); with 0 or
+ * less the plan is as traced. */
 int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
               int64_t per_event, struct ops_err *e);
 int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e);
 void plan_free(struct plan *p);
 
-/* to (of the same deps) becomes what from is. */
+/* Makes to (of the same deps) what from is. */
 void plan_assign(struct plan *to, const struct plan *from);
 
-/* Runs it: ps from the step's begin to the end of its host side and of all its
- * device work, and its stall; -1: out of memory. O(pieces + works). */
+/* Runs the plan. Returns the ps from the step's begin to the end of its host
+ * side and of all its device work, and its stall; -1 if out of memory. O(pieces
+ * + works). */
 int64_t replay(const struct plan *p);
 
 /* ---- rules ---- */
@@ -59,7 +60,7 @@ enum hint_limit {
 
 /* An outermost op of the line, or a pause between two of them. */
 struct step_op {
-    uint32_t row;            /* the op's row; ROW_NONE: no op */
+    row_id row;              /* the op's row; ROW_NONE: no op */
     uint32_t first, end;     /* its pieces [first, end) of the line */
     uint32_t work, work_end; /* the works that these launch */
     uint32_t kernels;        /* kernels launched in it */
@@ -90,7 +91,7 @@ struct hint_found {
     int64_t time;  /* ps */
     int64_t bytes;
     int64_t other;    /* a second count or time, as the rule likes */
-    uint32_t row;     /* the dearest example, or ROW_NONE */
+    row_id row;       /* the dearest example, or ROW_NONE */
     int64_t row_time; /* what it takes */
     int64_t row_at;   /* an instant in it, for who called it */
 };
@@ -105,7 +106,7 @@ struct hint_case {
     const struct device_peak *peak; /* of the device, or NULL: not known */
     struct hint_step *steps;
     size_t nsteps;
-    /* what other analyses found in the same scope; NULL: not run */
+    /* what other analyses found in the same scope; NULL if they were not run */
     const struct result *leaks, *memory, *ranks;
     size_t fragmented; /* hint_memory_read's row of memory, or SIZE_MAX */
     int64_t base;      /* ps, all steps without their profiler */
@@ -137,17 +138,17 @@ struct hint_rule {
      * nothing to repair. */
     void (*repair)(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f);
-    /* Writes the evidence; title and repair where they are not fixed. */
+    /* Writes the evidence, and title and repair where they are not fixed. */
     void (*say)(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w);
 };
 
-/* What compiling again costs a step of the source in the mean, beyond what the
- * n chosen steps hold of it themselves. */
+/* Returns what compiling again costs a step of the source in the mean, beyond
+ * what the n chosen steps hold of it themselves. */
 int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
                            size_t n);
 
-/* Sets fragmented, memory being there: the row that is badly fragmented on a
+/* Sets fragmented, if memory was run: the row that is badly fragmented on a
  * device that is at least half full (hint_memory.c). */
 int hint_memory_read(struct hint_case *c, struct ops_err *e);
 
@@ -155,38 +156,39 @@ int hint_memory_read(struct hint_case *c, struct ops_err *e);
 int hint_small_read(struct hint_case *c, struct ops_err *e);
 
 /* Counts an example; the dearest is kept. */
-void hint_saw(struct hint_found *f, uint32_t row, int64_t time);
+void hint_saw(struct hint_found *f, row_id row, int64_t time);
 
-/* The same for piece i of the line: a pause in a long region is somewhere in
- * it, not at its start. */
+/* Does the same for piece i of the line: a pause in a long region is somewhere
+ * in it, not at its start. */
 void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
-                    uint32_t row, int64_t time);
+                    row_id row, int64_t time);
 
-/* Host time of pieces [first, end) in the trial, calls that wait left out. */
+/* Returns the host time of pieces [first, end) in the trial, without calls that
+ * wait. */
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end);
 
-/* The longest of pieces [first, end), as traced; end > first. */
+/* Returns the longest of pieces [first, end), as traced; end > first. */
 uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end);
 
-/* Takes pieces [first, end) out of the trial, with the waiting that they do
- * and, when works, the work that they launch; without, pieces that launch
+/* Takes pieces [first, end) out of the trial, with the waiting that they do.
+ * With works, the work that they launch goes, too; without, pieces that launch
  * anything stay. Returns the host time taken. */
 int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
                     bool works);
 
-/* A mean per step in words: "1.2 ms". buf is 48 long. */
+/* Returns a mean per step in words: "1.2 ms". buf is 48 long. */
 const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
 
-/* A count in words: "1 copy in 12 steps", "3 copies in 1 step". buf is 48
- * long. */
+/* Returns a count in words: "1 copy in 12 steps", "3 copies in 1 step". buf is
+ * 48 long. */
 const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
                        const char *many, char *buf);
 
-/* The name of a row, or "" for ROW_NONE and for markers of steps, whose names
- * say nothing. */
-const char *hint_name(const struct hint_case *c, uint32_t row);
+/* Returns the name of a row; "" for ROW_NONE and for markers of steps, whose
+ * names say nothing. */
+const char *hint_name(const struct hint_case *c, row_id row);
 
-/* Where in the Python code the dearest example is, ", called from
+/* Returns where in the Python code the dearest example is, ", called from
  * train.py(12): step", or "" where no stack was recorded. buf is HINT_TEXT
  * long. */
 const char *hint_where(const struct hint_case *c, const struct hint_found *f,

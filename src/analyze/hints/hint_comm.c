@@ -12,7 +12,7 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* The row of `ranks` that all wait for, or SIZE_MAX. */
+/* Returns the row of `ranks` that all wait for, or SIZE_MAX. */
 static size_t straggler(const struct hint_case *c) {
     for (size_t i = 0; c->ranks != NULL && i < c->ranks->nrows; i++) {
         struct cell is = subresult_cell(c->ranks, i, "straggler");
@@ -21,7 +21,7 @@ static size_t straggler(const struct hint_case *c) {
     return SIZE_MAX;
 }
 
-/* Takes up to *left off one duration. */
+/* Takes up to *left off one duration. Returns how much it took. */
 static int64_t shorten(int64_t *dur, int64_t *left) {
     int64_t off = *dur < *left ? *dur : *left;
     *dur -= off;
@@ -33,26 +33,26 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
     const struct trace *t = c->t;
     for (uint32_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
+        row_id row = s->d.works[w].row;
         if (s->trial.work[w] == WORK_GONE || s->trial.ahead[w] ||
             !span_is_comm(t, row))
             continue;
         hint_saw(f, row, s->trial.work[w]);
         s->trial.ahead[w] = true;
     }
-    /* gloo and MPI: the program itself sits in the exchange. What it waits
-     * there for a straggler, less what the trial has taken off already, it
-     * waits wherever the exchange stands. */
+    /* With gloo and MPI the program itself sits in the exchange. Its wait for a
+     * straggler, less what the trial has taken off already, stays wherever the
+     * exchange stands. */
     struct cell cell = subresult_cell(c->ranks, straggler(c), "late_us");
     int64_t late = cell.null ? 0 : cell.i;
     for (uint32_t i = 0; i < s->d.line.n && late > 0; i++) {
-        uint32_t row = s->d.line.v[i].row;
+        row_id row = s->d.line.v[i].row;
         if (row != ROW_NONE && span_is_comm(t, row))
             late -= s->d.line.v[i].dur - s->trial.host[i];
     }
     if (late < 0) late = 0;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
-        uint32_t row = s->d.line.v[i].row;
+        row_id row = s->d.line.v[i].row;
         if (row == ROW_NONE || !span_is_comm(t, row) ||
             s->d.stops[i].first < s->d.stops[i].end || !s->trial.host[i])
             continue;

@@ -8,7 +8,7 @@
 #include "base/sum.h"
 #include <stdio.h>
 
-/* Compiled again, inside a step of the source? */
+/* Was it compiled again, inside a step of the source? */
 static bool is_again(const struct hint_case *c, const struct compile_span *s) {
     const struct compile_group *g = &c->compiles->groups[s->group];
     return g->source == c->source && s->again && s->step != ROW_NONE &&
@@ -28,7 +28,7 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
         for (size_t k = 0; k < n; k++)
             if (steps[k] == s->step) sat_inc(&here, s->own);
     }
-    /* what the chosen steps hold of it is in their own time */
+    /* the part that the chosen steps hold is in their own time */
     int64_t mean = count > 0 ? all / count : 0, held = here / (int64_t)n;
     return mean > held ? mean - held : 0;
 }

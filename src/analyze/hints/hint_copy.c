@@ -18,15 +18,14 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* A call that takes longer than one that only asks for a copy no longer
- * does. */
+/* Shortens a call that takes longer than one that only asks for a copy. */
 static void shorten_call(struct hint_step *s, uint32_t piece) {
     if (s->trial.host[piece] > HINT_CALL_US * PS_PER_US)
         s->trial.host[piece] = HINT_CALL_US * PS_PER_US;
 }
 
 /* Repairs work w of p if it is such a copy; waits: the program waits for it.
- * False: it is none, or nothing is wrong with it. */
+ * Returns false if it is none, or nothing is wrong with it. */
 static bool repair_copy(const struct hint_case *c, struct hint_step *s,
                         const struct step_op *p, uint32_t w, bool pageable,
                         bool waits, struct hint_found *f) {
@@ -41,7 +40,8 @@ static bool repair_copy(const struct hint_case *c, struct hint_step *s,
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
     shorten_call(s, k->piece);
     if (pageable && c->peak != NULL && c->peak->link_bytes_per_s > 0) {
-        /* out of pinned memory; it never takes longer than now */
+        /* the copy comes out of pinned memory and never takes longer than
+         * now */
         double speed = c->peak->link_bytes_per_s * HINT_PINNED_PERCENT / 100;
         double ps = (double)a->bytes / speed * (double)PS_PER_S;
         if (ps < (double)s->trial.work[w]) s->trial.work[w] = (int64_t)ps;
@@ -58,8 +58,8 @@ static void repair_copies(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (p->copies == 0) continue;
-        /* What waits does so in the copying call or in one after it. This is
-         * the index behind the op's last piece that still waits, or first. */
+        /* The program waits in the copying call or in one after it. This is the
+         * index behind the op's last piece that still waits, or first. */
         uint32_t waiting = p->end;
         while (waiting > p->first &&
                (s->d.stops[waiting - 1].wait == DEP_NONE ||
@@ -101,7 +101,7 @@ static const char *const repairs[FRAMEWORKS] = {
                  "cudaMemcpyAsync on a second stream, one batch ahead",
 };
 
-/* The same for results that are copied back. */
+/* The repairs for results that are copied back. */
 static const char *const back_repairs[FRAMEWORKS] = {
     [FW_TORCH] = "keep results on the device (no .cpu() in the step), or "
                  "buffer.copy_(out, non_blocking=True) into a buffer of "
@@ -184,7 +184,7 @@ static void repair_fallback(const struct hint_case *c, struct hint_step *s,
          * launches kernels, or with the step. */
         bool back = false;
         int64_t cpu = 0, most = -1; /* ps of the host before that */
-        uint32_t row = out->row;    /* the op that takes most of it */
+        row_id row = out->row;      /* the op that takes most of it */
         size_t end = i + 1;
         for (; end < s->nops; end++) {
             const struct step_op *p = &s->ops[end];

@@ -17,9 +17,9 @@ static bool runs_kernel(const struct hint_case *c, const struct hint_step *s,
            c->t->spans.kind[s->d.works[w].row] == SPAN_KERNEL;
 }
 
-/* Blocks of the kernel for each unit (SM, CU) of its device; negative: not
- * known. */
-static double blocks_per_unit(const struct trace *t, uint32_t row,
+/* Returns the blocks of the kernel for each unit (SM, CU) of its device; a
+ * negative number if not known. */
+static double blocks_per_unit(const struct trace *t, row_id row,
                               const struct kernel_args *a) {
     uint32_t d = t->tracks[t->spans.track[row]].device;
     if (d == ROW_NONE || t->devices[d].units <= 0 || a->grid[0] <= 0) return -1;
@@ -28,7 +28,7 @@ static double blocks_per_unit(const struct trace *t, uint32_t row,
 }
 
 /* Does a kernel have too few blocks to fill half of the device? */
-static bool is_half_empty(const struct trace *t, uint32_t row) {
+static bool is_half_empty(const struct trace *t, row_id row) {
     struct kernel_args a = kernel_args_of(t, row);
     double fill = blocks_per_unit(t, row, &a);
     return fill >= 0 && fill * 100 < HINT_WAVE_PERCENT;
@@ -37,13 +37,13 @@ static bool is_half_empty(const struct trace *t, uint32_t row) {
 /* Halves the kernels that is() takes, if they are so much of the device's
  * time. */
 static void halve_kernels(const struct hint_case *c, struct hint_step *s,
-                          bool (*is)(const struct trace *t, uint32_t row),
+                          bool (*is)(const struct trace *t, row_id row),
                           int64_t percent, struct hint_found *f) {
     int64_t all = 0, taken = 0;
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1 && taken < all / 100 * percent) return;
         for (uint32_t w = 0; w < s->d.nworks; w++) {
-            uint32_t row = s->d.works[w].row;
+            row_id row = s->d.works[w].row;
             if (!runs_kernel(c, s, w)) continue;
             if (pass == 0) sat_inc(&all, s->trial.work[w]);
             if (!is(c->t, row)) continue;
@@ -59,7 +59,7 @@ static void halve_kernels(const struct hint_case *c, struct hint_step *s,
 
 static void repair_batch(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
-    /* one large kernel that fills the device decides: it is not small */
+    /* one large kernel that fills the device decides that nothing is small */
     halve_kernels(c, s, is_half_empty, 50, f);
 }
 
@@ -87,9 +87,9 @@ const struct hint_rule hint_small_batch = {
     .say = say_batch,
 };
 
-/* No product of matrices (these live well with few warps), enough blocks, and
- * still few warps. */
-static bool is_thin(const struct trace *t, uint32_t row) {
+/* Is it thin: no product of matrices (those live well with few warps), with
+ * enough blocks, and still few warps? */
+static bool is_thin(const struct trace *t, row_id row) {
     struct kernel_args a = kernel_args_of(t, row);
     if (a.occupancy_pct < 0 || a.occupancy_pct >= HINT_OCCUPANCY_PERCENT ||
         blocks_per_unit(t, row, &a) < 2)
@@ -137,7 +137,7 @@ const struct hint_rule hint_low_occupancy = {
 static void repair_layout(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     for (uint32_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
+        row_id row = s->d.works[w].row;
         struct bytes name = strs_bytes(&c->t->strs, c->t->spans.name[row]);
         if (!runs_kernel(c, s, w) || !kernel_is_layout(name)) continue;
         hint_saw(f, row, s->trial.work[w]);

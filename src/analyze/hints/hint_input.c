@@ -10,8 +10,8 @@
 #include "model/trace.h"
 #include <stdio.h>
 
-/* The stage or region that a span of the input pipeline is part of. */
-static uint32_t stage_of(const struct trace *t, uint32_t row) {
+/* Returns the stage or region that a span of the input pipeline is part of. */
+static row_id stage_of(const struct trace *t, row_id row) {
     enum { CLIMB = 64 }; /* levels */
     uint32_t r = row;
     for (int i = 0; r != ROW_NONE && i < CLIMB; i++, r = t->spans.parent[r])
@@ -23,15 +23,15 @@ static uint32_t stage_of(const struct trace *t, uint32_t row) {
 
 static void repair_input(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
-    /* A process with no steps that does nothing but input is a loader's worker,
-     * for which nobody waits here. */
+    /* A process with no steps that does nothing but input is a loader's worker:
+     * nobody waits for it here. */
     bool whole = c->t->sources[c->source].step_rule == STEPS_WHOLE;
     bool worker = whole;
     for (size_t i = 0; worker && i < s->nops; i++)
         worker = s->ops[i].row == ROW_NONE || s->ops[i].input;
     if (worker) return;
-    /* with no device every op is the CPU's, and a window that is no step
-     * begins with anything: only a pipeline is known then */
+    /* without a device every op is the CPU's, and a window that is no step
+     * begins with anything: then only a pipeline is known as input */
     bool device = s->d.nworks > 0 && !whole;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
@@ -45,14 +45,14 @@ static void repair_input(const struct hint_case *c, struct hint_step *s,
                             HINT_PAUSE_US * PS_PER_US;
         if (!p->input && !cpu_work) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
-        uint32_t row = stage_of(c->t, s->d.line.v[most].row);
+        row_id row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
         if (cut > 0) hint_saw_piece(f, s, most, row, cut);
         if (!p->input) sat_inc(&f->other, cut);
     }
 }
 
-/* A thread that makes batches beside the training already, or NULL. */
+/* Returns a thread that makes batches beside the training already, or NULL. */
 static const struct track *loader_of(const struct hint_case *c) {
     const struct trace *t = c->t;
     uint32_t own = phases_step_thread(t, c->source);

@@ -16,15 +16,16 @@ static void repair_precision(const struct hint_case *c, struct hint_step *s,
     double slow = device_peak_flops(c->peak, DTYPE_FP32, false);
     double fast = device_peak_flops(c->peak, DTYPE_TF32, true);
     if (slow <= 0 || fast <= 0) return;
-    /* times faster that a full fp32 matrix kernel becomes */
+    /* how many times faster a full fp32 matrix kernel becomes */
     double gain = fast * HINT_MATRIX_PERCENT / 100 / slow;
     if (gain <= 1) return;
     for (uint32_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
+        row_id row = s->d.works[w].row;
         if (c->t->spans.kind[row] != SPAN_KERNEL ||
             s->trial.work[w] == WORK_GONE)
             continue;
-        /* a product of matrices in fp32, on units that are not made for it? */
+        /* is it a product of matrices in fp32, on units that are not made for
+         * it? */
         struct kernel_kind k = kernel_kind_of(
             strs_bytes(&c->t->strs, c->t->spans.name[row]));
         if (!k.matrix || k.tensor || k.dtype != DTYPE_FP32) continue;
@@ -70,7 +71,7 @@ const struct hint_rule hint_low_precision_off = {
     .say = say_precision,
 };
 
-static enum kernel_fusable fusable(const struct hint_case *c, uint32_t row) {
+static enum kernel_fusable fusable(const struct hint_case *c, row_id row) {
     if (c->t->spans.kind[row] != SPAN_KERNEL) return FUSE_NOT;
     return kernel_fusable(strs_bytes(&c->t->strs, c->t->spans.name[row]));
 }
@@ -89,7 +90,7 @@ static void join_chain(const struct hint_case *c, struct hint_step *s,
     if (n < HINT_CHAIN) return;
     for (uint32_t w = first; w < end; w++) s->trial.work[w] = WORK_GONE;
     for (uint32_t w = first + 1; w < end; w++) {
-        /* an op that launched this work alone is not called any more */
+        /* an op that launched only this work is not called any more */
         uint32_t piece = s->d.works[w].piece;
         size_t next;
         BOUND(next, 1, s->nops, s->ops[next].first <= piece);

@@ -35,7 +35,7 @@ static void repair_optimizer(const struct hint_case *c, struct hint_step *s,
                 sat_inc(&device, s->trial.work[w]);
         }
     }
-    /* most of it joined already: what is left are odd tensors */
+    /* most of it is joined already: what is left are odd tensors */
     if (kernels - joined < HINT_TENSOR_OPS || joined * 2 > kernels) return;
     /* one joined kernel does the work of all; the host launches it once */
     bool first = true;
@@ -81,8 +81,8 @@ const struct hint_rule hint_slow_optimizer = {
     .say = say_optimizer,
 };
 
-/* Could this op be part of a graph that is launched at once, and is it none
- * already? */
+/* Could this op be part of a graph that is launched at once, and is it not
+ * yet? */
 static bool graphable(const struct hint_case *c, const struct hint_step *s,
                       const struct step_op *p) {
     if (p->lead || p->input || p->optimizer || p->waits || p->copies)
@@ -106,8 +106,8 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
             small += dur < HINT_LAUNCH_US * PS_PER_US;
         }
     }
-    /* Of what could be captured: is the host slower than the device, and are
-     * most kernels shorter than a launch? */
+    /* Of the ops that could be captured: is the host slower than the device,
+     * and are most kernels shorter than a launch? */
     if (kernels < HINT_GRAPH_KERNELS || host <= device || small * 2 <= kernels)
         return;
     host = kernels = 0;    /* from here on: of what is captured */
@@ -115,7 +115,7 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         bool in = graphable(c, s, p);
-        /* a long pause is somebody else's */
+        /* a long pause has another cause */
         if (in && p->row == ROW_NONE &&
             hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US)
             in = false;
@@ -175,7 +175,7 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
         any = s->ops[i].row != ROW_NONE &&
               c->t->spans.kind[s->ops[i].row] == SPAN_OP;
     /* where no op was recorded at all a pause tells nothing; a C program's code
-     * outside of its scopes is just not recorded */
+     * outside its scopes is just not recorded */
     if (!any || c->t->sources[c->source].by_opscope) return;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
@@ -219,8 +219,8 @@ const struct hint_rule hint_python_overhead = {
 
 enum { CLIMB = 64 }; /* levels around a span of an op that are looked at */
 
-/* The op whose work is going on: it, or something inside it; ROW_NONE. */
-static uint32_t op_of(const struct hint_case *c, uint32_t row) {
+/* Returns the op at work: the row or the op around it; else ROW_NONE. */
+static row_id op_of(const struct hint_case *c, row_id row) {
     for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
         if (c->t->spans.kind[row] == SPAN_OP) return row;
         row = c->t->spans.parent[row];
@@ -228,10 +228,10 @@ static uint32_t op_of(const struct hint_case *c, uint32_t row) {
     return ROW_NONE;
 }
 
-/* In a function the ops follow each other: what is not an op goes. */
+/* In a function the ops follow each other: all that is not an op goes. */
 static void repair_eager(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
-    /* ops that TensorFlow ran by themselves, outside of any function */
+    /* ops that TensorFlow ran by themselves, outside any function */
     int64_t ops = 0, alone = 0, all = 0, between = 0;
     if (c->framework == FW_TORCH) return; /* has no such mark */
     for (uint32_t i = 0; i < s->d.line.n; i++) {
@@ -243,7 +243,7 @@ static void repair_eager(const struct hint_case *c, struct hint_step *s,
         alone += p->dur;
         ops += p->row == op && p->ts == c->t->spans.ts[op];
     }
-    /* are they most of what the ops of the step do? */
+    /* are these most of what the ops of the step do? */
     if (alone <= all / 2 || ops < HINT_GRAPH_KERNELS) return;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         const struct piece *p = &s->d.line.v[i];

@@ -17,7 +17,7 @@ static void repair_pressure(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
     const struct trace *t = c->t;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
-        uint32_t row = s->d.line.v[i].row;
+        row_id row = s->d.line.v[i].row;
         if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
             !(span_class(t, row) & CLASS_ALLOC))
             continue;
@@ -66,7 +66,7 @@ static void repair_leak(const struct hint_case *c, struct hint_step *s,
             room = d->memory_bytes;
     }
     if (room == INT64_MAX) room = (int64_t)HINT_MEMORY_GIB << 30;
-    /* would what grows fill a device before a long training ends? */
+    /* would it fill a device before a long training ends? */
     if (grows <= room / HINT_LEAK_STEPS) return;
     repair_pressure(c, s, f); /* what is kept has to be asked for anew */
     hint_saw(f, ROW_NONE, 0);

@@ -93,7 +93,7 @@ int hint_small_read(struct hint_case *k, struct ops_err *e) {
     return ok ? 0 : fail_oom(e);
 }
 
-/* Is piece i + 1 nothing but the way from one small call to the next? */
+/* Is piece i + 1 only the way from one small call to the next? */
 static bool leads_on(const struct hint_case *c, const struct hint_step *s,
                      size_t i) {
     const struct piece *p = s->d.line.v;

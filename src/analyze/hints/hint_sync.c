@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * host-sync: the program asks the device for a number and waits for it.
- * Repaired, the number stays on the device: the op that asks goes, with what
- * only feeds it (x.abs().max().item(): abs and max, too). An op only feeds it
- * when it stands right before, reduces or compares, and no gradient flows
- * through it. A plain synchronising call is left out alone. */
+ * Repaired, the number stays on the device: the op that asks goes, with the ops
+ * that only feed it (x.abs().max().item(): abs and max, too). An op only feeds
+ * it if it stands right before it, reduces or compares, and no gradient flows
+ * through it. Of a plain synchronising call only the waiting goes. */
 #include "analyze/hints/hint.h"
 
 #include "analyze/shared/kernel_args.h"
@@ -14,9 +14,9 @@
 #include "names/opclass.h"
 #include <stdio.h>
 
-/* Does a gradient flow through the op or one inside it? The source drew an
+/* Does a gradient flow through the op or one inside it? Then the source drew an
  * arrow from forward to backward. */
-static bool has_gradient(const struct trace *t, uint32_t row) {
+static bool has_gradient(const struct trace *t, row_id row) {
     size_t i;
     BOUND(i, 0, t->flows.n, t->flows.from[i] < row);
     if (i == t->flows.n) return false;
@@ -25,7 +25,7 @@ static bool has_gradient(const struct trace *t, uint32_t row) {
            t->spans.ts[from] < span_end(t, row);
 }
 
-/* Bytes that the op brings back from the device; -1: it brings none. */
+/* Returns the bytes that the op brings back from the device; -1 if none. */
 static int64_t bytes_back(const struct hint_step *s, const struct step_op *p) {
     int64_t sum = -1;
     for (uint32_t w = p->work; w < p->work_end; w++) {
@@ -37,7 +37,7 @@ static int64_t bytes_back(const struct hint_step *s, const struct step_op *p) {
     return sum;
 }
 
-/* Removes what only feeds the asking op at ops[k]. */
+/* Removes the ops that only feed the asking op at ops[k]. */
 static void remove_feeders(const struct hint_case *c, struct hint_step *s,
                            size_t k) {
     uint32_t track = c->t->spans.track[s->ops[k].row];

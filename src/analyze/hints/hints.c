@@ -63,16 +63,17 @@ struct hints {
 
 /* What stands around a span, and in it. */
 struct around {
-    uint32_t row;
+    row_id row;
     uint32_t root; /* outermost op, call or region of the framework */
     bool optimizer;
 };
 
-/* What was looked up last, by row: neighbours share what is around them. */
+/* What was looked up last, by row: neighbours have the same spans around
+ * them. */
 enum { SEEN = 4096, CLIMB = 10000 };
 
 /* Looks outwards from row, up to a span that is in seen. */
-static struct around climb(const struct trace *t, uint32_t row,
+static struct around climb(const struct trace *t, row_id row,
                            const struct around *seen) {
     struct around a = {row, ROW_NONE, false};
     for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
@@ -128,8 +129,8 @@ static bool add_ops(const struct trace *t, struct hint_step *s,
     return true;
 }
 
-/* Fills s->ops from s->d. O(pieces), more where one piece after the other is on
- * another thread and deep. */
+/* Fills s->ops from s->d. O(pieces), but more where pieces alternate between
+ * threads and are deep. */
 static int find_ops(struct hint_step *s, const struct trace *t,
                     struct ops_err *e) {
     struct around *seen = malloc(SEEN * sizeof *seen);
@@ -160,7 +161,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     s->copies = malloc((s->d.nworks + 1) * sizeof *s->copies);
     if (s->copies == NULL) return fail_oom(e);
     for (size_t w = 0; w < s->d.nworks; w++) {
-        uint32_t row = s->d.works[w].row;
+        row_id row = s->d.works[w].row;
         s->copies[w] = c->t->spans.kind[row] == SPAN_COPY
                            ? copy_args_of(c->t, row)
                            : (struct copy_args){.kind = COPY_KINDS};
@@ -168,7 +169,8 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     return find_ops(s, c->t, e);
 }
 
-/* The device whose peaks count: the source's first that ran anything. */
+/* Returns the device whose peaks count: the source's first that ran
+ * anything. */
 static uint32_t device_of(const struct trace *t, uint32_t source) {
     for (size_t i = 0; i < t->ntracks; i++)
         if (t->tracks[i].kind == TRACK_STREAM &&
@@ -178,7 +180,8 @@ static uint32_t device_of(const struct trace *t, uint32_t source) {
     return ROW_NONE;
 }
 
-/* Sum over the steps; trial or now. Negative: out of memory. */
+/* Returns the sum over the steps, of trial or now; negative if out of
+ * memory. */
 static int64_t run_all(const struct hint_case *c, bool trial) {
     int64_t sum = 0;
     for (size_t i = 0; i < c->nsteps; i++) {
@@ -189,7 +192,8 @@ static int64_t run_all(const struct hint_case *c, bool trial) {
     return sum;
 }
 
-/* Repairs all steps by one rule; false: there was nothing to repair. */
+/* Repairs all steps by one rule. Returns false if there was nothing to
+ * repair. */
 static bool try_rule(const struct hint_case *c, const struct hint_rule *rule,
                      struct hint_found *f) {
     *f = (struct hint_found){.row = ROW_NONE};
@@ -278,7 +282,7 @@ static void put_hint(struct result *r, const struct hints *h,
     cell_text(r, "see", rule->see);
 }
 
-/* What the rules about compilation, memory and ranks read. */
+/* Runs the analyses that the rules about compilation, memory and ranks read. */
 static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
     const struct trace *t = h->c.t;
     TRY(pystack_init(&h->frames, t, e));
@@ -298,9 +302,9 @@ static int run_parts(struct hints *h, const struct opts *o, struct ops_err *e) {
     return hint_memory_read(&h->c, e);
 }
 
-/* The source to study: of those in scope that have steps the one that waits
- * longest for others (it shows what the job could be), else the first rank;
- * ROW_NONE: no source has any. */
+/* Picks the source to study: of those in scope that have steps the one that
+ * waits longest for others (it shows what the job could be), else the first
+ * rank; ROW_NONE if no source has any. */
 static int pick_source(struct hint_case *c, const struct selection *in,
                        struct ops_err *e) {
     const struct trace *t = c->t;
@@ -309,7 +313,7 @@ static int pick_source(struct hint_case *c, const struct selection *in,
     int64_t most = -1;
     c->source = ROW_NONE;
     bool ok = has != NULL;
-    /* which row of `ranks` tells how long a rank waits, of two the first */
+    /* the row of `ranks` that tells how long a rank waits, of two the first */
     for (size_t i = 0; ok && c->ranks != NULL && i < c->ranks->nrows; i++) {
         struct cell r = subresult_cell(c->ranks, i, "rank");
         if (r.null || subresult_cell(c->ranks, i, "wait_us").null) continue;
@@ -388,15 +392,15 @@ static int find_hints(struct hints *h, struct ops_err *e) {
     const struct trace *t = h->c.t;
     h->c.base = run_all(&h->c, false);
     if (h->c.base < 0) return fail_oom(e);
-    /* what stands at a file's end, device work above all, is not in it */
+    /* the end of a cut file, above all device work, is missing */
     h->cut = t->notes[NOTE_FILE_CUT] > 0;
-    /* launching calls whose device work has no record: without these records a
-     * busy device looks idle; no more than a few do not matter */
+    /* these are launching calls whose device work has no record: without such
+     * records a busy device looks idle, but a few do not matter */
     int64_t calls = 0, lost = 0;
     for (size_t i = 0; i < h->c.nsteps; i++) {
         const struct deps *d = &h->c.steps[i].d;
         for (size_t k = 0; k < d->line.n; k++) {
-            uint32_t row = d->line.v[k].row;
+            row_id row = d->line.v[k].row;
             if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
                 d->line.v[k].ts != t->spans.ts[row] ||
                 !(span_class(t, row) & CLASS_LAUNCH))

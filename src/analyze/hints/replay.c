@@ -56,10 +56,10 @@ int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
         const struct piece *q = &d->line.v[i];
         if (d->stops[i].wait != DEP_NONE) debt = 0;
         debt += half * q->edges; /* recording costs still to be taken off */
-        /* What the piece takes by itself. The profiler's own work is none of
+        /* dur is what the piece takes by itself. The profiler's own work is not
          * the program's, and a launch that waited for room in the device's
-         * queue ("Command Buffer Full", or far longer than others) does so in
-         * the replay, if at all. */
+         * queue ("Command Buffer Full", or far longer than others) waits in the
+         * replay, if at all. */
         int64_t dur = q->dur;
         if (d->stops[i].wait != DEP_NONE) dur = d->stops[i].tail;
         else if (q->row != ROW_NONE && t->spans.kind[q->row] == SPAN_OVERHEAD)
@@ -103,7 +103,7 @@ struct replay_run {
 static void run_work(struct replay_run *r, uint32_t i) {
     const struct work *w = &r->p->d->works[i];
     int64_t dur = r->p->work[i];
-    /* who waits for work that is not run here waits for what is before it */
+    /* a wait for work that is not run here is one for the work before it */
     r->ends[i] = r->lanes[w->lane];
     if (dur == WORK_GONE) return;
     if (r->p->ahead[i]) {
@@ -131,7 +131,8 @@ int64_t replay(const struct plan *p) {
         const struct stop *s = &d->stops[i];
         if (s->wait == DEP_NONE) sat_inc(&r.now, p->host[i]);
         for (uint32_t w = s->first; w < s->end; w++) {
-            /* in a full queue the launch waits until the device caught up */
+            /* in a full queue the launch waits until the device has caught
+             * up */
             if (w >= QUEUE_MAX && r.ends[w - QUEUE_MAX] > r.now)
                 r.now = r.ends[w - QUEUE_MAX];
             run_work(&r, w);

@@ -72,13 +72,13 @@ struct leak_search {
     size_t nfound, cap_found;
 };
 
-/* Steps that must have survivors: all but the last, whose blocks may just not
- * have been replaced yet; with three there is none to spare. */
+/* Returns how many steps must have survivors: all but the last, whose blocks
+ * may just not have been replaced yet; with three there is none to spare. */
 static size_t steps_that_tell(const struct leak_search *s) {
     return s->steps.n > LEAK_STEPS ? s->steps.n - 1 : s->steps.n;
 }
 
-/* The step that event i is in, or steps.n. */
+/* Returns the step that event i is in, or steps.n. */
 static size_t step_of(struct leak_search *s, size_t i) {
     int64_t ts = s->t->mem.ts[s->l.first + i];
     size_t k = mem_steps_at(&s->steps, ts);
@@ -89,7 +89,7 @@ static size_t step_of(struct leak_search *s, size_t i) {
 static bool count_survivor(struct leak_search *s, size_t k, size_t step) {
     const struct trace *t = s->t;
     int64_t bytes = t->mem.bytes[k];
-    /* the site is told by its op, and by its stack where there is one */
+    /* the site is known by its op, and by its stack where there is one */
     struct mem_site site = mem_site_of(s->sites, k);
     uint64_t frames = s->coarse ? 0 : mem_site_stack(s->sites, k);
     uint64_t place = t->mem.what[k];
@@ -138,8 +138,9 @@ static bool count_all(struct leak_search *s) {
     return true;
 }
 
-/* In how many steps a block from before the window was freed, by its size.
- * Events come in time order, so a step is counted when it is first seen. */
+/* Counts in how many steps a block from before the window was freed, by its
+ * size. Events come in time order, so a step is counted when it is first
+ * seen. */
 static bool count_freed(struct leak_search *s) {
     const struct mem_events *m = &s->t->mem;
     struct map last = {0};
@@ -164,7 +165,7 @@ static bool is_leak(const struct leak_search *s, const struct tally *y) {
     size_t n = steps_that_tell(s);
     uint64_t all = 0;
     for (size_t k = 0; k < 3; k++) {
-        /* thirds differ by one step at the most: count, do not guess */
+        /* thirds differ by one step at the most, so they are counted */
         size_t steps = (n * (k + 1) + 2) / 3 - (n * k + 2) / 3;
         if (y->third[k] < steps / 2 || y->third[k] == 0) return false;
         all += y->third[k];
@@ -185,7 +186,7 @@ static int larger_leak(const void *pa, const void *pb) {
 }
 
 /* Finds the leaks among the tallies. Sizes of one op are one leak: an allocator
- * that does not split a block gives more than was asked for, now and then. */
+ * that does not split a block now and then gives more than was asked for. */
 static bool take_leaks(struct leak_search *s) {
     struct map places = {0};
     bool ok = true;

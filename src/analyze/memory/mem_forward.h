@@ -12,7 +12,7 @@
 
 struct trace;
 
-/* Zeroed is empty. */
+/* A zeroed one is empty. */
 struct mem_forward {
     const struct trace *t;
     struct forward_ops {

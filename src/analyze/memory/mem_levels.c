@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the source wrote the level after each event, that is the truth. Else
- * it is replayed from the blocks that must have been there at the start:
- * those whose free is in the window and whose allocation is not. */
+ * Where the source wrote the level after each event, that level is true. Else
+ * it is replayed from the blocks that must have been there at the start: those
+ * whose free is in the window and whose allocation is not. */
 #include "analyze/memory/mem_levels.h"
 
 #include "analyze/shared/mem_scope.h"
@@ -20,8 +20,8 @@ void mem_levels_free(struct mem_levels *l) {
     *l = (struct mem_levels){0};
 }
 
-/* Pairs by address. An allocation at an address that is still taken ends the
- * one before it: its free was not recorded. */
+/* Joins allocations and frees by address. An allocation at an address that is
+ * still taken ends the one before it, whose free was not recorded. */
 static bool pair(struct mem_levels *l) {
     const struct mem_events *m = &l->t->mem;
     struct map open = {0};
@@ -42,7 +42,7 @@ static bool pair(struct mem_levels *l) {
     return ok;
 }
 
-/* Bytes that were there before the first event. */
+/* Returns the bytes that were there before the first event. */
 static int64_t find_base(struct mem_levels *l) {
     const struct mem_events *m = &l->t->mem;
     if (l->n == 0) return 0;
@@ -66,8 +66,8 @@ static int64_t find_base(struct mem_levels *l) {
     return freed > least ? freed : least;
 }
 
-/* The known blocks from before the window, and which event freed each: the
- * first free of its address that no allocation in the window explains. */
+/* Finds the known blocks from before the window, and which event freed each:
+ * the first free of its address that no allocation in the window explains. */
 static bool find_before(struct mem_levels *l, uint32_t allocator) {
     const struct trace *t = l->t;
     size_t at, end;
@@ -106,8 +106,8 @@ int mem_levels_init(struct mem_levels *l, const struct trace *t,
     }
     l->base = find_base(l);
     const struct mem_events *m = &t->mem;
-    /* A block whose address was given out again is gone, too: what the event
-     * that did so ended stands in its level for a moment. */
+    /* A block whose address was given out again is gone, too: the block that
+     * this event ended stands in its level for a moment. */
     for (size_t i = 0; i < l->n; i++) l->level[i] = 0;
     for (size_t i = 0; i < l->n; i++)
         if (m->bytes[l->first + i] >= 0 && l->mate[i] != EVENT_NONE &&
@@ -160,13 +160,13 @@ struct mem_rest mem_rest(const struct mem_levels *l, uint32_t after) {
         sat_inc(&known, bytes);
         sat_dec(&r.before, bytes);
     }
-    /* frees of blocks without an address may be of blocks in the window */
+    /* frees of blocks without an address may belong to blocks in the window */
     if (r.before < 0) r.before = 0;
     int64_t over = sat_add(known, r.before) - mem_level_after(l, after);
     int64_t cut = over < 0 ? 0 : over < r.before ? over : r.before;
     r.before -= cut;
     over -= cut;
-    /* the oldest blocks are taken as freed until nothing is over */
+    /* the oldest blocks are taken as freed until nothing is too much */
     for (size_t i = 0; over > 0 && i < l->nbefore; i++) {
         r.gone_before = i + 1;
         if (mem_alive_before(l, i, after))

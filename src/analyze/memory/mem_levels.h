@@ -27,7 +27,7 @@ struct mem_levels {
 
 #define EVENT_NONE UINT32_MAX
 
-/* Levels and pairs of an allocator. O(events). */
+/* Works out levels and pairs of an allocator. O(events). */
 int mem_levels_init(struct mem_levels *l, const struct trace *t,
                     uint32_t allocator, struct ops_err *e);
 void mem_levels_free(struct mem_levels *l);
@@ -36,10 +36,10 @@ void mem_levels_free(struct mem_levels *l);
  * EVENT_NONE if there is no event. */
 uint32_t mem_peak(const struct mem_levels *l, const struct mem_scope *in);
 
-/* The last event at or before ts, or EVENT_NONE. */
+/* Returns the last event at or before ts, or EVENT_NONE. */
 uint32_t mem_event_at(const struct mem_levels *l, int64_t ts);
 
-/* Bytes in use after that event (EVENT_NONE: before the first). */
+/* Returns the bytes in use after that event (EVENT_NONE: before the first). */
 static inline int64_t mem_level_after(const struct mem_levels *l,
                                       uint32_t after) {
     return after == EVENT_NONE ? l->base : l->level[after];
@@ -53,32 +53,33 @@ static inline bool mem_alive(const struct mem_levels *l, size_t i,
            (l->mate[i] == EVENT_NONE || l->mate[i] > after);
 }
 
-/* The same of the i-th known block from before the window. */
+/* Is the i-th known block from before the window there after event `after`? */
 static inline bool mem_alive_before(const struct mem_levels *l, size_t i,
                                     uint32_t after) {
     return after == EVENT_NONE || l->before_end[i] == EVENT_NONE ||
            l->before_end[i] > after;
 }
 
-/* What is in use after an event and in no known block; neither is negative. */
+/* What is in use after an event but in no known block; neither is negative. */
 struct mem_rest {
     int64_t before; /* blocks from before the window of which only the sum is
                        known */
     int64_t lost;   /* the rest of the level: events that were not recorded,
                        or blocks without an address */
     /* Where more was allocated and not freed than is in use, frees are missing.
-     * The oldest blocks are taken as freed: the first so many of those that
-     * are known from before, and allocations that are events before this. */
+     * Then the oldest blocks are taken as freed: the first gone_before of those
+     * known from before, and allocations before event gone. */
     size_t gone_before, gone;
 };
 
-/* Known blocks that are not gone + before + lost = the level. O(events). */
+/* Returns the rest: known blocks that are not gone + before + lost are the
+ * level. O(events). */
 struct mem_rest mem_rest(const struct mem_levels *l, uint32_t after);
 
-/* The remark on it. */
+/* Adds the remark that blocks were taken as freed. */
 void mem_say_gone(struct result *r);
 
-/* mem_alive and mem_alive_before, less what is gone. */
+/* These are mem_alive and mem_alive_before without the blocks that are gone. */
 static inline bool mem_held(const struct mem_levels *l, size_t i,
                             uint32_t after, const struct mem_rest *r) {
     return i >= r->gone && mem_alive(l, i, after);

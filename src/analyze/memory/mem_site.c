@@ -92,7 +92,7 @@ size_t mem_steps_at(struct mem_steps *m, int64_t ts) {
 
 /* ---- sites ---- */
 
-/* The marks of a text, each once: bit 32 says that they are known. */
+/* Returns the marks of a text, read once: bit 32 says that they are known. */
 static uint32_t marks_of(const struct strs *strs, uint64_t *known, str_id id) {
     const uint64_t read = UINT64_C(1) << 32;
     if (!(known[id] & read))
@@ -100,7 +100,8 @@ static uint32_t marks_of(const struct strs *strs, uint64_t *known, str_id id) {
     return (uint32_t)known[id];
 }
 
-/* Each frame is looked at once, then the innermost that tells decides. */
+/* Finds the phase of each stack: each frame is looked at once, and the
+ * innermost that tells decides. */
 static bool find_stack_phases(struct mem_sites *s) {
     const struct stacks *st = &s->t->stacks;
     const struct strs *strs = &s->t->strs;
@@ -183,8 +184,8 @@ static bool copies_in(const struct trace *t, row_id op) {
     return false;
 }
 
-/* Is it in a region of the program that ends before the step's first kernel:
- * a hand-written loop prepares its batch there. */
+/* Is it in a region of the program that ends before the step's first kernel? A
+ * hand-written loop prepares its batch there. */
 static bool before_launch(const struct mem_sites *s, row_id r) {
     const struct spans *sp = &s->t->spans;
     for (int i = 0; i < DEEPEST && r != ROW_NONE; i++, r = sp->parent[r]) {
@@ -198,10 +199,10 @@ static bool before_launch(const struct mem_sites *s, row_id r) {
     return false;
 }
 
-/* What a name may be read as: phase_of_span goes by the kind, too. */
+/* How a name may be read: phase_of_span goes by the kind, too. */
 enum reading { AS_RUNTIME, AS_OP, AS_OTHER, AS_TEXT };
 
-/* By the name and the kind of a span alone; MEM_NOWHERE: they do not say. */
+/* Returns what the name and the kind of a span say; else MEM_NOWHERE. */
 static enum mem_phase phase_of_span(const struct trace *t, row_id r) {
     struct bytes name = name_of(t, r);
     uint16_t class = span_class(t, r);
@@ -216,7 +217,7 @@ static enum mem_phase phase_of_span(const struct trace *t, row_id r) {
     return MEM_NOWHERE;
 }
 
-/* phase_of_span, each name once. */
+/* Does phase_of_span's work once for each name. */
 static enum mem_phase span_phase(const struct mem_sites *s, row_id r) {
     const struct trace *t = s->t;
     uint8_t kind = t->spans.kind[r];
@@ -260,7 +261,7 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
         if (m->what[k] != 0) at.phase = MEM_FORWARD;
         return at;
     }
-    /* an op that is in no named phase: forward, unless it makes the batch */
+    /* an op in no named phase is forward, unless it makes the batch */
     bool input = op_makes_tensor(name_of(t, at.root)) ||
                  (at.user != ROW_NONE &&
                   op_copies_tensor(name_of(t, at.user)) &&
@@ -271,7 +272,7 @@ struct mem_site mem_site_of(const struct mem_sites *s, size_t k) {
 }
 
 /* Returns what the Python frames around event k say, or MEM_NOWHERE. It costs a
- * look at each frame's name, so only those ask who cannot tell otherwise. */
+ * look at each frame's name, so it is asked only where nothing else tells. */
 static enum mem_phase mem_site_python(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     row_id r = pystack_at(&s->py, t->mem.track[k], t->mem.ts[k]);
@@ -286,8 +287,8 @@ static enum mem_phase mem_site_python(const struct mem_sites *s, size_t k) {
     return MEM_NOWHERE;
 }
 
-/* Returns the phase of the last op that a thread began at or before ts: where
- * the thread still is between two ops. */
+/* Returns the phase of the last op that a thread began at or before ts: between
+ * two ops the thread is still in that phase. */
 static enum mem_phase mem_phase_before(const struct mem_sites *s,
                                        uint32_t track, int64_t ts) {
     const struct trace *t = s->t;
@@ -303,8 +304,8 @@ static enum mem_phase mem_phase_before(const struct mem_sites *s,
     return MEM_NOWHERE;
 }
 
-/* Copies as much as fits. */
-static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
+/* Appends as much of b as fits. Returns the new length. */
+static size_t site_put(char *buf, size_t cap, size_t len, struct bytes b) {
     size_t n = b.n < cap - 1 - len ? b.n : cap - 1 - len;
     memcpy(buf + len, b.p, n);
     buf[len + n] = '\0';
@@ -316,19 +317,20 @@ static size_t op_text(const struct mem_sites *s, const struct mem_site *at,
     const struct trace *t = s->t;
     row_id found = at->user, r = at->span;
     if (found == ROW_NONE && t->mem.what[k] != 0)
-        return put(buf, cap, 0, strs_bytes(&t->strs, t->mem.what[k]));
-    /* JAX has no ops, but "PjitFunction(step)": the outermost span that is
-     * machinery */
+        return site_put(buf, cap, 0, strs_bytes(&t->strs, t->mem.what[k]));
+    /* JAX has no ops, but "PjitFunction(step)": the outermost span of the
+     * runtime */
     bool none = found == ROW_NONE;
     for (int i = 0; none && i < DEEPEST && r != ROW_NONE; i++) {
         if (t->spans.kind[r] == SPAN_RUNTIME) found = r;
         r = t->spans.parent[r];
     }
-    return found == ROW_NONE ? 0 : put(buf, cap, 0, name_of(t, found));
+    return found == ROW_NONE ? 0 : site_put(buf, cap, 0, name_of(t, found));
 }
 
-/* The span on the step's own thread at that instant: while another thread
- * runs the backward pass, it waits in the region that asked for it. */
+/* Returns the span on the step's own thread at that instant: while another
+ * thread runs the backward pass, that thread waits in the region that asked for
+ * it. */
 static row_id waiting_span(const struct mem_sites *s, size_t k) {
     const struct trace *t = s->t;
     const struct mem_events *m = &t->mem;
@@ -354,20 +356,21 @@ static size_t region_path(const struct trace *t, row_id r, char *buf,
         r = t->spans.parent[r];
     }
     for (size_t i = n; i-- > 0;) {
-        len = put(buf, cap, len, name_of(t, path[i]));
-        if (i > 0) len = put(buf, cap, len, bytes_of("/"));
+        len = site_put(buf, cap, len, name_of(t, path[i]));
+        if (i > 0) len = site_put(buf, cap, len, bytes_of("/"));
     }
     return len;
 }
 
-/* The folder of a path-like op name: "dense/MatMul:MatMul" -> "dense". */
+/* Writes the folder of a path-like op name: "dense" of
+ * "dense/MatMul:MatMul". */
 static size_t name_scope(const struct trace *t, str_id name, char *buf,
                          size_t cap) {
     struct bytes b = strs_bytes(&t->strs, name);
     while (b.n > 0 && b.p[b.n - 1] != '/') b.n--;
     if (b.n < 2) return 0;
     b.n--;
-    return put(buf, cap, 0, b);
+    return site_put(buf, cap, 0, b);
 }
 
 static size_t select_text(const struct mem_sites *s, const struct mem_site *at,
@@ -396,11 +399,12 @@ static size_t module_text(const struct mem_sites *s, const struct mem_site *at,
     struct bytes name = name_of(t, r);
     size_t prefix = strlen("nn.Module: ");
     assert(name.n >= prefix);
-    return put(buf, cap, 0, (struct bytes){name.p + prefix, name.n - prefix});
+    return site_put(buf, cap, 0,
+                    (struct bytes){name.p + prefix, name.n - prefix});
 }
 
-/* Python frames, innermost first. The op says what a built-in function did:
- * the frame that called it says where. */
+/* Writes Python frames, innermost first. The op says what a built-in function
+ * did, the frame that called it where. */
 static size_t python_text(const struct mem_sites *s, size_t k, char *buf,
                           size_t cap) {
     const struct trace *t = s->t;
@@ -410,8 +414,8 @@ static size_t python_text(const struct mem_sites *s, size_t k, char *buf,
            t->spans.parent[r] != ROW_NONE)
         r = t->spans.parent[r];
     for (int i = 0; i < MEM_FRAMES && r != ROW_NONE; i++) {
-        if (i > 0) len = put(buf, cap, len, bytes_of(" < "));
-        len = put(buf, cap, len, name_of(t, r));
+        if (i > 0) len = site_put(buf, cap, len, bytes_of(" < "));
+        len = site_put(buf, cap, len, name_of(t, r));
         r = t->spans.parent[r];
     }
     return len;
@@ -579,7 +583,8 @@ static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
     if (at->phase == MEM_BACKWARD && at->region != ROW_NONE)
         /* autograd runs one node after the other: the pass goes on until the
          * thread that frees has begun something else. TensorFlow's executor
-         * mixes passes; there, what a gradient's op leaves is a gradient. */
+         * mixes passes; there, a block that a gradient's op leaves is a
+         * gradient. */
         return (span_class(l->t, at->region) & CLASS_BACKWARD) &&
                mem_phase_before(b->sites, m->track[l->first + j],
                                 m->ts[l->first + j]) == MEM_BACKWARD;
@@ -588,7 +593,8 @@ static bool ended_in_phase(const struct mem_blocks *b, size_t i, size_t j,
     return at->root == ROW_NONE && b->run && b->run[i] == b->run[j];
 }
 
-/* Steps that began after block i was made and by event j (l->n: the end). */
+/* Returns how many steps began after block i was made and by event j (l->n: the
+ * end). */
 static size_t steps_between(const struct mem_blocks *b, size_t i, size_t j) {
     const struct mem_levels *l = b->l;
     uint32_t source = l->t->allocators[l->t->mem.allocator[l->first]].source;
@@ -597,7 +603,7 @@ static size_t steps_between(const struct mem_blocks *b, size_t i, size_t j) {
     int64_t from = l->t->mem.ts[l->first + i];
     int64_t to = j < l->n ? l->t->mem.ts[l->first + j] : INT64_MAX;
     size_t a = mem_steps_at(st, from), z = mem_steps_at(st, to);
-    /* before the first step counts as a step of its own */
+    /* the time before the first step counts as a step of its own */
     return (z == st->n ? 0 : z + 1) - (a == st->n ? 0 : a + 1);
 }
 
@@ -609,8 +615,8 @@ static enum fate fate_of(const struct mem_blocks *b, size_t i,
     size_t j = l->mate[i];
     if (j == EVENT_NONE && steps_between(b, i, l->n) > 0) return KEPT;
     if (j == EVENT_NONE)
-        /* in a window that is no step, there must be backward passes, and
-         * none after it */
+        /* in a window that is no step, there must be backward passes, and none
+         * after the block */
         return !b->whole || (b->last_backward != INT64_MIN &&
                              m->ts[l->first + i] > b->last_backward)
                    ? CUT
@@ -645,8 +651,8 @@ static enum mem_category block_category(const struct mem_blocks *b, size_t i,
     }
     struct mem_site site = *at;
     enum fate fate = fate_of(b, i, at);
-    /* What stays for good is worth a look at the Python frames: modules and
-     * optimizers make their tensors with plain ops. */
+    /* A block that stays for good is worth a look at the Python frames: modules
+     * and optimizers make their tensors with plain ops. */
     if ((fate & (LATE | KEPT | CUT)) && site.phase <= MEM_FORWARD) {
         enum mem_phase p = mem_site_python(b->sites, event);
         if (p == MEM_INIT || p == MEM_OPTIMIZER) site.phase = p;
@@ -681,8 +687,8 @@ enum mem_category mem_before_category(const struct mem_sites *s,
 }
 
 /* torch writes the values of an op's plain arguments as a list of strings,
- * "Concrete Inputs". The ops that make room take the size first, and the type
- * as the number of c10::ScalarType. */
+ * "Concrete Inputs". Ops that make room take the size first, and the type as a
+ * number of c10::ScalarType, which this reads. */
 static enum dtype dtype_of(struct bytes number) {
     size_t v = 0;
     if (number.n == 0 || number.n > 2) return DTYPE_UNKNOWN;
@@ -707,8 +713,7 @@ struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
     return (struct mem_shape){dims, d ? dtype_name(d) : NULL};
 }
 
-struct mem_shape mem_shape_of(const struct trace *t, uint32_t op,
-                              int64_t bytes) {
+struct mem_shape mem_shape_of(const struct trace *t, row_id op, int64_t bytes) {
     struct mem_shape none = {{0}, NULL};
     if (op == ROW_NONE) return none;
     struct bytes name = name_of(t, op);

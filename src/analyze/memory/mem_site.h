@@ -8,6 +8,7 @@
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/pystack.h"
 #include "base/err.h"
+#include "model/ids.h"
 #include "names/mem_phase.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +22,7 @@ struct trace;
 
 /* The steps of one source in time order. Allocations are host events, so a step
  * runs from its marker's start to the next marker's start, whatever the device
- * does. Zeroed is empty. */
+ * does. A zeroed one is empty. */
 struct mem_steps {
     struct mem_step {
         int64_t start, end; /* ps; end is the next step's start, of the last
@@ -32,8 +33,8 @@ struct mem_steps {
     size_t near; /* where mem_steps_at() found the last one */
 };
 
-/* Takes the steps that scope takes (of which two need not be neighbours); all
- * if scope is NULL. O(steps log steps). */
+/* Takes the steps that scope has (of which two need not be neighbours); all if
+ * scope is NULL. O(steps log steps). */
 int mem_steps_init(struct mem_steps *m, const struct trace *t,
                    const struct selection *scope, uint32_t source,
                    struct ops_err *e);
@@ -46,13 +47,12 @@ size_t mem_steps_at(struct mem_steps *m, int64_t ts);
 
 /* ---- sites ---- */
 
-/* Rows are row_ids of the trace. */
 struct mem_site {
-    uint32_t span;   /* innermost span around the event, or ROW_NONE */
-    uint32_t op;     /* innermost op */
-    uint32_t user;   /* op, or what called it where it only makes tensors */
-    uint32_t root;   /* outermost op */
-    uint32_t region; /* outermost span of the phase: an Optimizer.step region, a
+    row_id span;   /* innermost span around the event, or ROW_NONE */
+    row_id op;     /* innermost op */
+    row_id user;   /* op, or what called it where it only makes tensors */
+    row_id root;   /* outermost op */
+    row_id region; /* outermost span of the phase: an Optimizer.step region, a
                       backward node, a program's run; or ROW_NONE */
     enum mem_phase phase;
 };
@@ -101,8 +101,8 @@ enum {
 size_t mem_site_text(const struct mem_sites *s, const struct mem_site *at,
                      size_t k, enum mem_key by, char *buf, size_t cap);
 
-/* Put the same, and the frames of a recorded stack, into a cell; it stays null
- * where nothing is known. */
+/* Put the same, and the frames of a recorded stack, into a cell, which stays
+ * null where nothing is known. */
 void mem_site_cell(struct result *r, const char *col, const struct mem_sites *s,
                    const struct mem_site *at, size_t k, enum mem_key by);
 void mem_stack_cell(struct result *r, const char *col, const struct trace *t,
@@ -142,7 +142,7 @@ struct mem_blocks {
                               the events' stacks; NULL: no stacks */
 };
 
-/* Borrows both. O(events), with stacks or without. */
+/* Borrows both arguments. O(events), with stacks or without. */
 int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
                     const struct mem_levels *l, struct ops_err *e);
 void mem_blocks_free(struct mem_blocks *b);
@@ -166,11 +166,10 @@ struct mem_shape {
     const char *dtype; /* "fp32", or NULL: not recorded */
 };
 
-/* Returns those of the tensor that this op (a row, or ROW_NONE) allocated in a
- * block of so many bytes; nothing when they do not fit the block. Reads the
- * span's arguments: microseconds. */
-struct mem_shape mem_shape_of(const struct trace *t, uint32_t op,
-                              int64_t bytes);
+/* Returns shape and type of the tensor that this op (a row, or ROW_NONE)
+ * allocated in a block of so many bytes; nothing if they do not fit the block.
+ * Reads the span's arguments: microseconds. */
+struct mem_shape mem_shape_of(const struct trace *t, row_id op, int64_t bytes);
 
 /* Returns the same from the recorded inputs: a JSON list of strings, such as
  * ["[2, 3]", "6", ...] of aten::empty. */

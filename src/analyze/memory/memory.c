@@ -268,7 +268,7 @@ struct holder {
 };
 
 /* Who holds the memory that is in use at one instant, such as the peak: every
- * byte of the level is in exactly one row. Zeroed is empty. */
+ * byte of the level is in exactly one row. A zeroed one is empty. */
 struct holders {
     struct strs texts;
     struct holder *v; /* largest first */
@@ -308,7 +308,7 @@ static bool holders_add(struct holders *h, struct bytes key, int64_t bytes,
     return true;
 }
 
-/* Adds all that is in use after that event. False: out of memory. */
+/* Adds all that is in use after that event. Returns false if out of memory. */
 static bool holders_add_all(struct holders *h, const struct mem_blocks *b,
                             uint32_t after, enum mem_key by) {
     const struct mem_levels *l = b->l;
@@ -415,8 +415,9 @@ static int put_holders(struct result *r, const struct memory *m,
 
 /* ---- what is said beside the table ---- */
 
-/* Who held the most when an allocation failed: an op, or, where no op is
- * known (a snapshot alone), a place in the code. Nothing if nobody did. */
+/* Finds who held the most when an allocation failed: an op, or, where no op is
+ * known (a snapshot alone), a place in the code. Writes nothing if nobody
+ * did. */
 static int oom_holder(const struct memory *m, const struct mem_oom *o,
                       char *buf, size_t cap, struct ops_err *e) {
     struct mem_levels l;
@@ -432,7 +433,7 @@ static int oom_holder(const struct memory *m, const struct mem_oom *o,
         rc = holders_init(&h, &blocks, at, MEM_BY_STACK, e);
     }
     if (rc == 0 && h.n > 0) {
-        /* "; of 1.20 GiB in use aten::mm held the most, 1.00 GiB" */
+        /* writes "; of 1.20 GiB in use aten::mm held the most, 1.00 GiB" */
         char most[NUMBER_MAX], all[NUMBER_MAX];
         const char *key = holder_key(&h, 0);
         if (!key) key = "somebody unknown";
@@ -450,8 +451,8 @@ static int oom_holder(const struct memory *m, const struct mem_oom *o,
     return rc;
 }
 
-/* Says which allocations failed, the first few: a program that is caught
- * running out and tries again does so many times. */
+/* Says which allocations failed, the first few: a program that catches the
+ * failure and tries again fails many times. */
 static int say_ooms(const struct memory *m, struct result *r,
                     struct ops_err *e) {
     enum { SHOWN = 3 };
@@ -464,7 +465,7 @@ static int say_ooms(const struct memory *m, struct result *r,
             continue;
         char who[512], held[1024], asked[NUMBER_MAX], spare[NUMBER_MAX];
         bool known = o->device_free >= 0;
-        /* what it was for: its op, else where its stack began */
+        /* says what it was for: its op, else where its stack began */
         const struct trace *t = m->t;
         row_id op = span_at(t, o->track, o->ts);
         for (int k = 0; op != ROW_NONE && t->spans.kind[op] != SPAN_OP; k++)
@@ -509,7 +510,7 @@ static void say_segments(const struct memory *m, struct result *r) {
 
 /* ---- the analysis ---- */
 
-/* The rows of allocator i. */
+/* Puts the rows of allocator i. */
 static int memory_allocator(struct memory *m, uint32_t i, struct result *r,
                             struct ops_err *e) {
     const struct allocator *a = &m->t->allocators[i];

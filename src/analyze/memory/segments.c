@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * segments: how an allocator's memory is cut at the moment of the dump, one
- * row per piece that it took from the driver. A free piece that is too small
- * for what comes next is lost until all of its segment is free: that is
- * fragmentation, and here is where it lies. */
+ * segments: how an allocator's memory is cut at the moment of the dump, one row
+ * per piece that it took from the driver. A free piece that is too small for
+ * the next request is lost until all of its segment is free: that is
+ * fragmentation, and this table shows where it lies. */
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_site.h"
 #include "analyze/shared/label.h"

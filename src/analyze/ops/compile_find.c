@@ -44,7 +44,7 @@ struct opened {
     row_id last;          /* the last CompiledFunction that ran for it */
 };
 
-/* A call of a jitted function inside which it was compiled. */
+/* A call of a jitted function that compiled the function. */
 struct jit_call {
     row_id row, lower, compile; /* ROW_NONE: not seen */
 };
@@ -89,7 +89,7 @@ static enum compile_class class_of(const struct finder *f, row_id r) {
     return (enum compile_class)f->c->class[f->t->spans.name[r]];
 }
 
-/* Opens a unit; the walk goes on behind its end. NULL: out of memory. */
+/* Opens a unit; the walk goes on behind its end. NULL if out of memory. */
 static struct unit *open_unit(struct finder *f, struct walk *w, row_id r,
                               int64_t ts, int64_t end) {
     if (!VEC_ROOM(f->v, f->n, f->cap)) {
@@ -111,7 +111,7 @@ static struct unit *open_unit(struct finder *f, struct walk *w, row_id r,
     return u;
 }
 
-/* The frame of that number, made when new; NULL: out of memory. */
+/* Returns the frame of that number, made when new; NULL if out of memory. */
 static struct opened *frame_at(struct finder *f, uint32_t source, int64_t id) {
     uint64_t key = (uint64_t)source << 32 | (uint32_t)id;
     uint32_t *at = map_at(&f->frame_of, key);
@@ -126,8 +126,8 @@ static struct opened *frame_at(struct finder *f, uint32_t source, int64_t id) {
     return &f->frames[*at];
 }
 
-/* A compiled region begins. A unit before it on this thread that has no id
- * yet was its compilation. */
+/* Takes the begin of a compiled region. A unit before it on this thread that
+ * has no id yet was its compilation. */
 static void take_region(struct finder *f, struct walk *w, row_id r) {
     int64_t id, version;
     w->region = r;
@@ -157,7 +157,8 @@ static void take_region(struct finder *f, struct walk *w, row_id r) {
     w->unit = SIZE_MAX; /* later regions are no longer right after it */
 }
 
-/* The n-th list in a list of lists, as it stands; false: there is none. */
+/* Finds the n-th list in a list of lists, as it stands. Returns false if there
+ * is none. */
 static bool list_at(struct json *j, struct bytes *out) {
     if (!json_item(j)) return false;
     const uint8_t *from = j->p;
@@ -167,7 +168,7 @@ static bool list_at(struct json *j, struct bytes *out) {
     return !j->bad;
 }
 
-/* What differs between the shapes of two calls' inputs. */
+/* Returns what differs between the shapes of two calls' inputs. */
 static const char *compare_inputs(struct finder *f, row_id before, row_id now) {
     struct arg a = args_get(f->t, before, "Input Dims");
     struct arg b = args_get(f->t, now, "Input Dims");
@@ -192,7 +193,7 @@ static const char *compare_inputs(struct finder *f, row_id before, row_id now) {
     return NULL;
 }
 
-/* The function inside the region runs: its inputs are known. */
+/* Takes the function that runs inside the region: its inputs are known. */
 static void take_function(struct finder *f, struct walk *w, row_id r) {
     int64_t id, version;
     if (w->region == ROW_NONE || f->t->spans.ts[r] >= span_end(f->t, w->region))
@@ -207,8 +208,8 @@ static void take_function(struct finder *f, struct walk *w, row_id r) {
     fr->last = r;
 }
 
-/* The call of a jitted function around a compiler's span. JAX records each
- * call twice, one span in the other: the outer one. */
+/* Returns the call of a jitted function around a compiler's span. JAX records
+ * each call twice, one span in the other: the outer one is returned. */
 static row_id jit_around(const struct finder *f, row_id r) {
     const struct spans *s = &f->t->spans;
     row_id p = s->parent[r];
@@ -251,7 +252,7 @@ static void jit_unit(struct finder *f, struct walk *w, row_id r, int64_t ts,
     u->framework = "jax";
 }
 
-/* A call of a jitted function: it ran from the cache, or it was traced,
+/* Takes a call of a jitted function: it ran from the cache, or it was traced,
  * lowered and compiled first. */
 static void take_jit(struct finder *f, struct walk *w, row_id r) {
     const struct spans *s = &f->t->spans;
@@ -332,7 +333,7 @@ static void take_xla(struct finder *f, struct walk *w, row_id r,
     }
 }
 
-/* From the call that begins a capture to the one that ends it. */
+/* Takes a capture, from the call that begins it to the one that ends it. */
 static void take_capture_end(struct finder *f, struct walk *w, row_id r) {
     if (w->capture == ROW_NONE) return;
     struct unit *u = open_unit(f, w, w->capture, f->t->spans.ts[w->capture],
@@ -344,7 +345,7 @@ static void take_capture_end(struct finder *f, struct walk *w, row_id r) {
     u->name = "CUDA graph capture";
 }
 
-/* A span that opens a unit when none is open. */
+/* Takes a span that opens a unit when none is open. */
 static void take_opener(struct finder *f, struct walk *w, row_id r,
                         enum compile_class k) {
     static const struct {
@@ -394,8 +395,8 @@ static void take_row(struct finder *f, struct walk *w, row_id r,
     }
 }
 
-/* A guard check between a compilation and its region leaves the walk's last
- * unit alone: it is remembered around it. */
+/* Walks a track. A guard check between a compilation and its region must not
+ * change the walk's last unit, so that unit is remembered around it. */
 static void walk_track(struct finder *f, uint32_t track) {
     const struct trace *t = f->t;
     const struct track *tr = &t->tracks[track];
@@ -419,7 +420,8 @@ static void walk_track(struct finder *f, uint32_t track) {
     }
 }
 
-/* A jitted function that ran earlier is compiled again, whoever ran it. */
+/* Marks a jitted function that ran earlier, on any thread, as compiled
+ * again. */
 static void jit_again(struct finder *f, struct unit *u) {
     const struct spans *s = &f->t->spans;
     if (u->frame < 0) return;
@@ -464,8 +466,8 @@ static uint32_t group_of(struct finder *f, const struct unit *u) {
     return *at;
 }
 
-/* Units of a source by start: what each owns. Helpers of XLA that begin while
- * another unit runs are part of that. */
+/* Shares out the time of a source among its units, by start. Helpers of XLA
+ * that begin while another unit runs are part of that. */
 static bool share_time(struct finder *f) {
     struct sort_key *v = vec_alloc(f->n ? f->n : 1, sizeof *v);
     if (v == NULL) return false;
@@ -495,7 +497,7 @@ static bool share_time(struct finder *f) {
     return ok && !f->oom;
 }
 
-/* Later compilations of a thing that has no better sign of it. */
+/* Marks later compilations of a thing that has no better sign of it. */
 static bool mark_again(struct finder *f) {
     struct compiles *c = f->c;
     uint8_t *seen = calloc(c->ngroups + 1, 1);
@@ -512,7 +514,7 @@ static bool mark_again(struct finder *f) {
     return true;
 }
 
-/* By track and start: a capture is known only when it ends. */
+/* Sorts by track and start: a capture is known only when it ends. */
 static bool copy_out(struct finder *f) {
     struct compiles *c = f->c;
     size_t n = f->n ? f->n : 1;

@@ -24,7 +24,7 @@ enum compile_kind {
     COMPILE_KINDS,
 };
 
-/* "trace", "lower", ... */
+/* Returns the word that tables print: "trace", "lower", ... */
 const char *compile_kind_name(enum compile_kind k);
 
 /* What is compiled: one per source, framework, kind and name. */
@@ -58,7 +58,7 @@ struct compiles {
     uint8_t *class; /* by str_id */
 };
 
-/* Finds them all. Linear in spans and names. Zeroed on error. */
+/* Finds all compilations. Linear in spans and names. Zeroed on error. */
 int compiles_init(struct compiles *c, const struct trace *t, struct ops_err *e);
 void compiles_free(struct compiles *c);
 

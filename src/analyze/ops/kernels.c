@@ -82,8 +82,8 @@ struct kernels {
     wide whole;      /* ps, of all rows' own time */
 };
 
-/* The variant of a group with that shape, made when new; ROW_NONE: out of
- * memory. */
+/* Returns the variant of a group with that shape, made when new; ROW_NONE if
+ * out of memory. */
 static uint32_t variant_of(struct kernels *k, uint32_t group,
                            const struct kernel_args *a) {
     uint64_t h = group;
@@ -144,8 +144,8 @@ static bool charge_op(struct kernels *k, uint32_t g, str_id op, row_id r,
     return true;
 }
 
-/* What the source wrote on the kernel, read once per category where that says
- * it all, else into *own. */
+/* Returns what the source wrote on the kernel, read once per category where
+ * that says it all, else into *own. */
 static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
     uint32_t cat = span_cat(k->t, r);
     struct launch l;
@@ -159,8 +159,8 @@ static struct memo *memo_of(struct kernels *k, row_id r, struct memo *own) {
     return m;
 }
 
-/* The op of a kernel as an id in k->texts: the op that launched it, else what
- * the source wrote on it, else the annotation around the launch. */
+/* Returns the op of a kernel as an id in k->texts: the op that launched it,
+ * else what the source wrote on it, else the annotation around the launch. */
 static str_id op_of(struct kernels *k, row_id r, row_id launch,
                     struct memo *m) {
     const struct trace *t = k->t;

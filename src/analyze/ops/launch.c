@@ -62,7 +62,7 @@ struct launches {
     bool by_call;
 };
 
-/* One launching call and its work, links [first, end) of by_host. */
+/* Returns one launching call and its work, links [first, end) of by_host. */
 static struct call call_of(const struct trace *t, row_id host, size_t first,
                            size_t end) {
     struct call c = {.host = host,
@@ -89,7 +89,7 @@ static struct call call_of(const struct trace *t, row_id host, size_t first,
         /* the kernels of a graph share their launch */
         c.shorter += t->spans.dur[r] < t->spans.dur[host] / pieces;
     }
-    /* no other call starts several, however the runtime spells it */
+    /* no other call starts several kernels, however the runtime spells it */
     if ((span_class(t, host) & CLASS_GRAPH) || c.kernels > 1)
         c.graph_kernels = c.kernels;
     return c;
@@ -122,8 +122,8 @@ static uint32_t group_of_text(struct launches *l, str_id text) {
     return *at;
 }
 
-/* By op: the op around the call, else the one that the source wrote on the
- * work, else the region around the call, else the call. */
+/* Returns the group. By op it is the op around the call, else the one that the
+ * source wrote on the work, else the region around the call, else the call. */
 static uint32_t group_of(struct launches *l, const struct call *c) {
     const struct trace *t = l->t;
     row_id op = c->host;
@@ -143,8 +143,9 @@ static uint32_t group_of(struct launches *l, const struct call *c) {
     return g;
 }
 
-/* Calls by stream and time of launch, and starts by stream and time, are
- * walked side by side: a launch sees those before it less those started. */
+/* Finds how many launches each launch finds waiting. Calls by stream and time
+ * of launch, and starts by stream and time, are walked side by side: a launch
+ * sees those before it less those started. */
 static bool find_queues(struct launches *l) {
     const struct spans *s = &l->t->spans;
     struct sort_key *calls = l->keys, *starts = l->keys + l->n;
@@ -175,7 +176,8 @@ static bool find_queues(struct launches *l) {
     return true;
 }
 
-/* The value of rank ceil(n * pct / 100) of n sorted keys, the first for 0. */
+/* Returns the value of rank ceil(n * pct / 100) of n sorted keys, the first for
+ * 0. */
 static int64_t rank_of(const struct sort_key *k, size_t n, size_t pct) {
     assert(n > 0 && pct <= 100);
     size_t rank = n / 100 * pct + (n % 100 * pct + 99) / 100;
@@ -213,7 +215,7 @@ static bool find_ranks(struct launches *l) {
     return true;
 }
 
-static void put_columns(struct result *r, bool by_call) {
+static void launch_columns(struct result *r, bool by_call) {
     const struct column cols[] = {
         {"op", by_call ? "call" : NULL, NULL,
          by_call ? "The driver call that launched."
@@ -257,8 +259,8 @@ static void put_columns(struct result *r, bool by_call) {
     result_cols(r, cols, COUNT(cols));
 }
 
-static void put_row(struct result *r, const struct launches *l,
-                    const struct group *g, wide whole) {
+static void launch_row(struct result *r, const struct launches *l,
+                       const struct group *g, wide whole) {
     result_row(r);
     cell_text(r, "op", strs_text(&l->texts, g->name));
     cell_int(r, "launches", g->launches);
@@ -308,7 +310,7 @@ static void add_remarks(struct result *r, const struct launches *l,
                       (long long)l->behind);
 }
 
-static void put_rows(struct result *r, const struct launches *l) {
+static void launch_rows(struct result *r, const struct launches *l) {
     struct group all = {0};
     wide time = 0;
     for (size_t i = 0; i < l->ngroups; i++) {
@@ -320,7 +322,7 @@ static void put_rows(struct result *r, const struct launches *l) {
         all.starved += g->starved;
     }
     for (size_t i = 0; i < l->ngroups; i++)
-        if (l->groups[i].launches > 0) put_row(r, l, &l->groups[i], time);
+        if (l->groups[i].launches > 0) launch_row(r, l, &l->groups[i], time);
     add_remarks(r, l, &all);
 }
 
@@ -356,8 +358,8 @@ static int launch_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
     int rc = launch_gather(&l, o, e);
-    put_columns(r, l.by_call);
-    if (rc == 0) put_rows(r, &l);
+    launch_columns(r, l.by_call);
+    if (rc == 0) launch_rows(r, &l);
     if (rc == 0) rc = result_done(r, e);
     select_free(&l.selection);
     host_tree_free(&l.tree);

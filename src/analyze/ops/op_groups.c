@@ -71,8 +71,8 @@ static uint32_t add_group(struct op_groups *g, struct op_group like) {
     return (uint32_t)g->n++;
 }
 
-/* The program of XLA that a row belongs to, or 0; STR_NONE: out of memory.
- * Read once per category. */
+/* Returns the program of XLA that a row belongs to, or 0; STR_NONE if out of
+ * memory. It is read once per category. */
 static str_id program_of(struct op_groups *g, row_id row) {
     uint32_t cat = span_cat(g->t, row);
     if (cat == 0) return 0;
@@ -96,7 +96,7 @@ uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row) {
                                                 .hlo = hlo_of_span(g->t, row)});
 }
 
-/* One level finer; numbers of the last level that is wanted are groups. */
+/* Goes one level finer; numbers of the last level that is wanted are groups. */
 static uint32_t refine(struct op_groups *g, int level, uint32_t from,
                        str_id text, const struct op_group *like) {
     if (text == STR_NONE) return ROW_NONE;
@@ -108,7 +108,7 @@ static uint32_t refine(struct op_groups *g, int level, uint32_t from,
     return *at = last ? add_group(g, *like) : g->nfiner++;
 }
 
-/* The group of a row within a (name, kind) pair, whose number is base. */
+/* Returns the group of a row within a (name, kind) pair of number base. */
 static uint32_t finer_group(struct op_groups *g, uint32_t base, row_id row,
                             struct op_group like) {
     enum { FRAMES = 5 };

@@ -45,27 +45,27 @@ struct op_groups {
     str_id *program; /* by category: program in texts; STR_NONE: not read
                             yet */
     unsigned by;     /* enum group_by */
-    /* only with by: */
+    /* used only when by is set: */
     struct map finer[3]; /* (group so far, text) -> number, one per criterion */
     uint32_t nfiner;
     struct pystack stacks;
 };
 
-/* list: "shapes,module" or NULL. OPS_EUSAGE for an unknown word. */
+/* list is "shapes,module" or NULL. Returns OPS_EUSAGE for an unknown word. */
 int op_groups_init(struct op_groups *g, const struct trace *t, const char *list,
                    struct ops_err *e);
 void op_groups_free(struct op_groups *g);
 
-/* The group of a kept row, made when new; ROW_NONE: out of memory. */
+/* Returns the group of a kept row, made when new; ROW_NONE if out of memory. */
 uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
                       row_id row);
 
-/* The group of an op that is known by what the source wrote on its device work
- * (XLA), row; equal names in two programs are two ops. ROW_NONE: out of
- * memory. */
+/* Returns the group of an op that is known by what the source wrote on its
+ * device work (XLA), row; equal names in two programs are two ops. Returns
+ * ROW_NONE if out of memory. */
 uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row);
 
-/* A text of a group, or NULL for id 0. */
+/* Returns a text of a group; NULL for id 0. */
 const char *op_groups_text(const struct op_groups *g, str_id id);
 
 #endif

@@ -39,7 +39,7 @@ static bool has(const char *name, const char *word) {
     return strstr(name, word) != NULL;
 }
 
-/* Few writers record units; many write them into the name. */
+/* Returns the unit. Few writers record one; many write it into the name. */
 static const char *unit_of(const struct trace *t, const struct counter *c) {
     const char *name = strs_text(&t->strs, c->name);
     if (c->unit != 0) return strs_text(&t->strs, c->unit);
@@ -50,7 +50,7 @@ static const char *unit_of(const struct trace *t, const struct counter *c) {
     return NULL;
 }
 
-/* Samples [first, end) of one counter, by time. */
+/* Adds up samples [first, end) of one counter, by time. */
 static struct sums add_up(const struct trace *t, const struct mem_scope *in,
                           size_t first, size_t end) {
     const struct samples *s = &t->samples;
@@ -90,8 +90,8 @@ static void put_process(struct result *r, const struct trace *t,
     cell_text(r, "process", text);
 }
 
-static void put_row(struct result *r, const struct trace *t,
-                    const struct counter *c, const struct sums *v) {
+static void counter_row(struct result *r, const struct trace *t,
+                        const struct counter *c, const struct sums *v) {
     result_row(r);
     cell_text(r, "name", strs_text(&t->strs, c->name));
     if (c->device != ROW_NONE)
@@ -113,9 +113,9 @@ struct source_scope {
     bool in;
 };
 
-/* One row per counter; samples stand by counter, then time. */
-static void put_rows(struct result *r, const struct trace *t,
-                     const struct source_scope *by_source) {
+/* Puts one row per counter; samples stand by counter, then time. */
+static void counter_rows(struct result *r, const struct trace *t,
+                         const struct source_scope *by_source) {
     const struct samples *s = &t->samples;
     for (size_t i = 0, end; i < s->n; i = end) {
         const struct counter *c = &t->counters[s->counter[i]];
@@ -123,7 +123,7 @@ static void put_rows(struct result *r, const struct trace *t,
             end++;
         if (!by_source[c->source].in) continue;
         struct sums v = add_up(t, &by_source[c->source].times, i, end);
-        if (v.n + v.odd > 0) put_row(r, t, c, &v);
+        if (v.n + v.odd > 0) counter_row(r, t, c, &v);
         if (v.odd > 0)
             result_remark(r,
                           "%lld samples of %.100s are no numbers; they are "
@@ -142,7 +142,7 @@ static int counters_run(const struct trace *t, const struct opts *o,
     int rc = v ? select_init(&scope, t, o, e) : fail_oom(e);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = mem_scope_init(&v[i].times, &scope, i, &v[i].in, e);
-    if (rc == 0) put_rows(r, t, v);
+    if (rc == 0) counter_rows(r, t, v);
     if (rc == 0 && t->samples.n == 0)
         result_missing(r, "counters", "the profile has no sampled counter",
                        missing_own(t)

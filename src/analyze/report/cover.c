@@ -41,7 +41,7 @@ enum {
     COMPILED = 16,  /* it is in a compiled region */
 };
 
-/* What a name says; by str_id, asked once. */
+/* What a name says; it is found once for each str_id. */
 enum {
     IS_VIEW = 1,
     IS_ALLOC = 2,
@@ -85,7 +85,7 @@ static uint8_t says(struct cover *c, str_id id) {
     return c->says[id] = (uint8_t)v;
 }
 
-/* Marks the row and all around it. */
+/* Marks the row and all spans around it. */
 static void mark_up(struct cover *c, row_id r, uint8_t bit) {
     const row_id *parent = c->t->spans.parent;
     for (; r != ROW_NONE && !(c->mark[r] & bit); r = parent[r])
@@ -171,7 +171,7 @@ static enum op_memory ask_memory(struct cover *c, row_id r, uint32_t source) {
     return n & IS_CUSTOM ? OP_CUSTOM : OP_MEM_NONE;
 }
 
-/* Counts the name for its answer. False: out of memory. */
+/* Counts the name for its answer. Returns false if out of memory. */
 static bool example(struct cover *c, unsigned answer, str_id name) {
     uint32_t *at = map_at(&c->seen, (uint64_t)answer << 32 | name);
     if (at == NULL || !VEC_ROOM(c->names, c->n, c->cap)) return false;
@@ -183,8 +183,9 @@ static bool example(struct cover *c, unsigned answer, str_id name) {
     return true;
 }
 
-/* The most frequent name of each answer; of equally frequent ones the first by
- * the alphabet, so that the order of files and threads does not matter. */
+/* Picks the most frequent name of each answer; of equally frequent ones the
+ * first by the alphabet, so that the order of files and threads does not
+ * matter. */
 static void pick_examples(const struct cover *c, struct op_cover *out) {
     int64_t most[MEMORY_BASE + OP_MEMORY_ANSWERS] = {0};
     for (size_t i = 0; i < c->n; i++) {
@@ -254,7 +255,7 @@ int op_cover_init(struct op_cover *out, const struct host_tree *h,
 
 /* ---- time ---- */
 
-/* Pairs of a device and a step that are looked at. */
+/* So many pairs of a device and a step are looked at. */
 enum { ANY_PAIRS = 1 << 18, PAIRS_PER_SPAN = 8 };
 
 static bool explains(const struct trace *t, row_id r) {
@@ -266,8 +267,8 @@ static bool explains(const struct trace *t, row_id r) {
            !(st != ROW_NONE && t->steps[st].marker == r);
 }
 
-/* When something runs on the step's thread or on one that it feeds; threads of
- * the input pipeline work ahead and explain nothing. */
+/* Finds when something runs on the step's thread or on one that it feeds;
+ * threads of the input pipeline work ahead and explain nothing. */
 static bool host_union(const struct trace *t, uint32_t source,
                        struct intervals *out) {
     uint32_t own = phases_step_thread(t, source);
@@ -290,8 +291,8 @@ static bool host_union(const struct trace *t, uint32_t source,
     return intervals_many_take(&all, out) && ok;
 }
 
-static void add(struct cover_part *p, int64_t have, int64_t whole,
-                int64_t step) {
+static void cover_add(struct cover_part *p, int64_t have, int64_t whole,
+                      int64_t step) {
     sat_inc(&p->have, have);
     sat_inc(&p->whole, whole);
     if (whole <= 0) return;
@@ -305,7 +306,7 @@ static void add(struct cover_part *p, int64_t have, int64_t whole,
     p->worst_whole = whole;
 }
 
-/* One device's view of its source's steps. */
+/* Adds one device's view of its source's steps. */
 static void add_view(struct step_cover *c, const struct trace *t,
                      const struct selection *in, const struct phase_view *v) {
     const struct source *s = &t->sources[v->source];
@@ -314,16 +315,16 @@ static void add_view(struct step_cover *c, const struct trace *t,
         int64_t parts[PHASES];
         if (!in->step_in[i]) continue;
         phases_split(v, st->ts, st->ts + st->dur, parts);
-        add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, st->number);
+        cover_add(&c->any, st->dur - parts[PHASE_OTHER], st->dur, st->number);
         if (v->device != ROW_NONE)
-            add(&c->device[v->device],
-                intervals_overlap(&v->busy, st->ts, st->ts + st->dur), st->dur,
-                st->number);
+            cover_add(&c->device[v->device],
+                      intervals_overlap(&v->busy, st->ts, st->ts + st->dur),
+                      st->dur, st->number);
     }
 }
 
-/* The same of all steps at once: which one is explained worst is not looked
- * for. */
+/* Does the same for all steps at once, without a search for the one that is
+ * explained worst. */
 static void add_whole(struct step_cover *c, const struct phase_view *v,
                       const struct phase_window *w) {
     int64_t parts[PHASES], busy, all = intervals_length(&w->times);
@@ -335,8 +336,8 @@ static void add_whole(struct step_cover *c, const struct phase_view *v,
     sat_inc(&c->device[v->device].whole, all);
 }
 
-/* The views of a source. Steps are looked at one by one for as many devices as
- * *left allows: a file may have any number of both. */
+/* Adds the views of a source. Steps are looked at one by one for as many
+ * devices as *left allows: a file may have any number of both. */
 static bool add_views(struct step_cover *c, const struct phases *p,
                       const struct selection *in, uint32_t source,
                       size_t *left) {
@@ -375,8 +376,8 @@ static int add_host(struct step_cover *c, const struct trace *t,
     for (size_t i = s->step_first; ok && i < s->step_end; i++) {
         const struct step *st = &t->steps[i];
         if (!in->step_in[i]) continue;
-        add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
-            st->dur, st->number);
+        cover_add(&c->host, intervals_overlap(&host, st->ts, st->ts + st->dur),
+                  st->dur, st->number);
         c->steps++;
     }
     intervals_free(&host);

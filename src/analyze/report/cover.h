@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `coverage` counts: of the op calls, who has device time and memory and
- * why the others have none; of the steps' wall time, how much some event
- * explains; of the devices' time, how much belongs to an op. */
+ * What `coverage` counts: which op calls have device time and memory, and why
+ * the others have none; how much of the steps' wall time some event explains;
+ * how much of the devices' time belongs to an op. */
 #ifndef ANALYZE_REPORT_COVER_H
 #define ANALYZE_REPORT_COVER_H
 
@@ -14,8 +14,8 @@ struct selection;
 /* Each op call has exactly one answer of either kind: the answers partition the
  * calls. */
 
-/* Why an op call has no device time. What was recorded decides, then the
- * name; what launched nothing and has no other reason ran on the CPU. */
+/* Why an op call has no device time. What was recorded decides, then the name;
+ * a call that launched nothing and has no other reason ran on the CPU. */
 enum op_device {
     OP_ON_DEVICE,    /* it has: it or an op inside it launched device work */
     OP_NOT_RECORDED, /* launches were made, no device event came at all */
@@ -70,7 +70,8 @@ struct step_cover {
     size_t steps;
 };
 
-/* Steps in scope; a source with n devices counts n times in `any`. */
+/* Covers the steps in scope; a source with n devices counts n times in
+ * `any`. */
 int step_cover_init(struct step_cover *c, const struct trace *t,
                     const struct selection *in, struct ops_err *e);
 void step_cover_free(struct step_cover *c);
@@ -92,7 +93,7 @@ struct work_cover {
     str_id early_name;
 };
 
-/* All device work in scope. Linear. */
+/* Covers all device work in scope. Linear. */
 void work_cover_init(struct work_cover *c, const struct host_tree *h,
                      const struct selection *in);
 

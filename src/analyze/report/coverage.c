@@ -57,7 +57,7 @@ static int64_t us_to_ps(double us) {
     return ps < (double)INT64_MAX ? (int64_t)ps : INT64_MAX;
 }
 
-/* "12 of 40 ops", "3.20 ms of 4.00 ms", "2". */
+/* Puts "12 of 40 ops", "3.20 ms of 4.00 ms" or "2". */
 static void put_amount(struct result *r, const struct gap *g) {
     char a[48], b[48], text[160];
     bool time = g->unit && strcmp(g->unit, "us") == 0;
@@ -88,7 +88,7 @@ static void put_gap(struct coverage *c, struct gap g) {
     cell_text(r, "fix", g.fix);
 }
 
-/* A row that is complete needs no reason and no cure. */
+/* Puts a row; one that is complete needs no reason and no cure. */
 static void put_unless_all(struct coverage *c, struct gap g) {
     if (g.have >= g.whole) g.why = g.fix = NULL;
     put_gap(c, g);
@@ -98,8 +98,8 @@ static const char *name_of(const struct coverage *c, str_id id) {
     return id == 0 ? NULL : strs_text(&c->t->strs, id);
 }
 
-/* The framework's words for it, from the first source in scope; NULL: every
- * one has it. */
+/* Returns the framework's words for it, from the first source in scope that
+ * lacks it; NULL if every one has it. */
 static const char *fix_of(const struct coverage *c, enum missing_what what) {
     for (uint32_t i = 0; i < c->t->nsources; i++)
         if (c->in.source_in[i] && !missing_has(c->t, i, what))
@@ -125,7 +125,7 @@ static void put_part(struct coverage *c, const char *what,
                                 (double)p->whole / 1e6, "us", where, why, fix});
 }
 
-/* "GPU 0", with the ranks of a job "rank 1 GPU 0". */
+/* Returns "GPU 0"; with the ranks of a job "rank 1 GPU 0". */
 static const char *device_label(const struct trace *t, uint32_t d, char *text,
                                 size_t cap) {
     const struct source *s = &t->sources[t->devices[d].source];
@@ -138,7 +138,7 @@ static const char *device_label(const struct trace *t, uint32_t d, char *text,
     return text;
 }
 
-/* By rank and number, in whatever order the files came. */
+/* Puts the devices by rank and number, in whatever order the files came. */
 static int put_devices(struct coverage *c, const struct step_cover *s,
                        struct ops_err *e) {
     const struct trace *t = c->t;
@@ -262,8 +262,8 @@ static const struct words memory_words[OP_MEMORY_ANSWERS] = {
          NULL},
 };
 
-/* One row per answer that some op has; the first is of those with no gap, the
- * answer `off` is of what was not recorded. */
+/* Puts one row per answer that some op has; the first is for ops with no gap,
+ * the answer `off` for what was not recorded. */
 static void put_ops(struct coverage *c, int64_t ops, const struct words *words,
                     const int64_t *count, const str_id *name, int n, int off,
                     enum missing_what what) {
@@ -349,7 +349,7 @@ static void put_recorded(struct coverage *c, const char *name,
                             fix_of(c, what)});
 }
 
-/* XLA programs are in the profile with their HLO, or by name alone. */
+/* Says whether XLA programs are in the profile with their HLO, or by name. */
 static void put_hlo(struct coverage *c) {
     const struct trace *t = c->t;
     int64_t n = 0;
@@ -409,7 +409,7 @@ static void put_step_rule(struct coverage *c) {
                                 : words[worst].fix});
 }
 
-/* Ranks of the job that no file was given of. */
+/* Says which ranks of the job no file was given of. */
 static int put_ranks(struct coverage *c, struct ops_err *e) {
     const struct trace *t = c->t;
     int64_t world = 0, have = 0;
@@ -440,7 +440,8 @@ static int put_ranks(struct coverage *c, struct ops_err *e) {
     return 0;
 }
 
-/* Loader workers are processes of their own, which no profiler follows. */
+/* Says that loader workers are processes of their own, which no profiler
+ * follows. */
 static void put_workers(struct coverage *c) {
     const struct trace *t = c->t;
     for (size_t i = 0; i < t->strs.n; i++) {
@@ -461,7 +462,7 @@ static void put_workers(struct coverage *c) {
 
 /* ---- what was lost ---- */
 
-/* Mended or explained elsewhere: nothing is lost. */
+/* Is it a loss, not something mended or explained elsewhere? */
 static bool is_loss(enum note_id id) {
     switch (id) {
     case NOTE_CROSSING_SPANS:
@@ -518,7 +519,7 @@ static void put_losses(struct coverage *c) {
         char what[100];
         if (t->notes[i] == 0 || !is_loss(id)) continue;
         snprintf(what, sizeof what, "lost: %s", note_name(id));
-        /* what a profiler itself said, where it said it */
+        /* the words of the profiler itself, where it wrote some */
         const char *said = NULL;
         if (id == NOTE_SOURCE_WARNING || id == NOTE_DROPPED_AT_SOURCE) {
             said = trace_meta_get(t, ROW_NONE, "error");

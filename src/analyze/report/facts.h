@@ -7,14 +7,14 @@
 
 struct trace;
 
-/* The four columns; rows stay in the order in which they are put. */
+/* Adds the four columns; rows stay in the order in which they are put. */
 void facts_columns(struct result *r);
 
-/* One fact: value may be absent (have false); text is for people. */
+/* Puts one fact: value may be absent (have false); text is for people. */
 void facts_put(struct result *r, const char *metric, bool have, double value,
                const char *unit, const char *text);
 
-/* The same for common kinds of facts. */
+/* Put facts of common kinds. */
 void facts_text(struct result *r, const char *metric, const char *text);
 void facts_count(struct result *r, const char *metric, uint64_t n);
 void facts_time(struct result *r, const char *metric, int64_t ps);

@@ -75,8 +75,8 @@ static const struct {
     {"threads", FACT_THREADS, 1},
 };
 
-static void put_row(struct result *r, const struct trace *t, row_id row,
-                    uint32_t source) {
+static void process_row(struct result *r, const struct trace *t, row_id row,
+                        uint32_t source) {
     int64_t dur = t->spans.dur[row], exact = args_int(t, row, FACT_EXACT, -1);
     struct arg argv = args_get(t, row, FACT_ARGV);
     result_row(r);
@@ -102,8 +102,8 @@ static void put_row(struct result *r, const struct trace *t, row_id row,
     if (argv.type == ARG_TEXT) cell_str(r, "command", argv.text);
 }
 
-/* Threads have a number of their own, processes a parent's. A process that had
- * one thread all its life has no span for it. */
+/* Is the row wanted? Threads have a number of their own, processes a parent's.
+ * A process that had one thread all its life has no span for it. */
 static bool is_wanted(const struct trace *t, row_id row, bool threads) {
     bool thread = args_int(t, row, "tid", -1) >= 0;
     if (!threads) return !thread && args_int(t, row, FACT_PPID, -1) >= 0;
@@ -123,7 +123,7 @@ static int processes_run(const struct trace *t, const struct opts *o,
         if (!t->sources[tr->source].process_view || !s.source_in[tr->source])
             continue;
         for (row_id i = tr->first; i < tr->end; i++)
-            if (is_wanted(t, i, threads)) put_row(r, t, i, tr->source);
+            if (is_wanted(t, i, threads)) process_row(r, t, i, tr->source);
     }
     for (uint32_t i = 0; i < t->nsources; i++) {
         any |= t->sources[i].process_view;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trace: the spans as they were recorded, in order of time. Which rows there
- * are is known at once, by number; a row is made when it is asked for. */
+ * trace: the spans as they were recorded, in order of time. The numbers of the
+ * rows are known at once; a row is made when it is asked for. */
 #include "analyze/analyze.h"
 #include "base/array.h"
 #include "base/text/glob.h"
@@ -148,7 +148,7 @@ static int trace_run(const struct trace *t, const struct opts *o,
     r->in_order = true;
     bool *track_in = calloc(t->ntracks + 1, sizeof *track_in);
     struct spans_wanted *w = calloc(1, sizeof *w);
-    /* text shows arguments with -v alone; they are not read for nothing */
+    /* text shows arguments only with -v; otherwise they are not read */
     bool args = opts_find(o, "format") == NULL /* the library */ ||
                 strcmp(opts_text(o, "format"), "text") != 0 ||
                 opts_flag(o, "verbose");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two passes over the rows of each thread, parents first: the nearest kept
- * ancestor and the number of kept children; then the merge. One pass is enough
- * for the merge, because a merged span hands its only parent's name on: a
- * chain of equal names collapses from the top. */
+ * There are two passes over the rows of each thread, parents first: one finds
+ * the nearest kept ancestor and the number of kept children, the other merges.
+ * One pass is enough for the merge, because a merged span hands its only
+ * parent's name on: a chain of equal names collapses from the top. */
 #include "analyze/shared/host_tree.h"
 #include "base/vec.h"
 #include "model/format.h"
@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The first name with the same prefix stands for all of the group. Such
+/* Returns the first name with the same prefix, which stands for the group. Such
  * prefixes are few (step markers), so a search by walking is cheap. */
 static uint32_t group_of(const struct host_tree *h, str_id name, str_id *heads,
                          size_t *nheads, size_t cap) {
@@ -45,7 +45,8 @@ static void find_keys(struct host_tree *h) {
     }
 }
 
-/* A trace of nothing but regions (a plain Chrome trace) has them as its ops. */
+/* Finds traces of regions alone (plain Chrome traces): regions are their
+ * ops. */
 static void find_regions(struct host_tree *h) {
     const struct trace *t = h->t;
     for (size_t s = 0; s < t->nsources; s++) h->regions[s] = 1;
@@ -76,7 +77,8 @@ static inline bool is_kept(const struct host_tree *h, row_id r, bool regions) {
     }
 }
 
-/* Nearest kept ancestors, not merged yet; counts kept children. */
+/* Finds the nearest kept ancestors, not merged yet, and counts kept
+ * children. */
 static void nest_track(struct host_tree *h, const struct track *tr,
                        uint32_t *nchild) {
     const row_id *parent = h->t->spans.parent;
@@ -111,7 +113,7 @@ static bool is_op(uint8_t kind) {
     return kind == SPAN_OP || kind == SPAN_OTHER;
 }
 
-/* So that deep stacks cost nothing to climb, however many launches. */
+/* Finds the op around each row, so that deep stacks need not be climbed. */
 static void find_ops(struct host_tree *h, const struct track *tr) {
     const uint8_t *kind = h->t->spans.kind;
     for (row_id r = tr->first; r < tr->end; r++) {
@@ -182,7 +184,7 @@ row_id host_tree_launcher_name(const struct host_tree *h, row_id call) {
     if (self != ROW_NONE && is_op(sp->kind[self])) return self;
     if (h->op[call] != ROW_NONE) return h->op[call];
     if (self != ROW_NONE && sp->kind[self] == SPAN_ANNOTATION) return self;
-    /* in no op: the innermost annotation around it */
+    /* it is in no op: the innermost annotation around it counts */
     row_id r = h->up[call];
     for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = h->up[r])
         if (sp->kind[r] == SPAN_ANNOTATION) return r;

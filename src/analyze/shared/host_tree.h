@@ -34,23 +34,24 @@ struct host_tree {
 #define NAME_UNSEEN 0 /* id 0 is "": a name that is empty stays unseen */
 #define NAME_DROP   UINT32_MAX
 
-/* Gets the tree over all thread tracks, which is built for the first who asks,
- * in O(n), and is kept by the trace: 8 bytes a span, 12 with links. */
+/* Gets the tree over all thread tracks. The first call for a trace builds it,
+ * in O(n), and the trace keeps it: 8 bytes a span, 12 with links. */
 int host_tree_init(struct host_tree *h, const struct trace *t,
                    struct ops_err *e);
 void host_tree_free(struct host_tree *h);
 
-/* Does rep/up hold for the rows of this track? */
+/* Do rep and up hold for the rows of this track? */
 static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {
     return h->t->tracks[track].kind == TRACK_THREAD;
 }
 
-/* The span that device work launched by this call is charged to, or ROW_NONE:
- * the innermost op around the call. Where there is none, an annotation, but
- * for torch's files, whose own tables charge work to ops alone. */
+/* Returns the span that device work launched by this call is charged to, or
+ * ROW_NONE: the innermost op around the call. Without an op it is an
+ * annotation, except in torch's files, whose own tables charge work to ops
+ * alone. */
 row_id host_tree_launcher(const struct host_tree *h, row_id call);
 
-/* The same with the annotation for every format: who launched it, in words. */
+/* Does the same with the annotation for every format: who launched the work. */
 row_id host_tree_launcher_name(const struct host_tree *h, row_id call);
 
 /* Returns the call that launched a device span; ROW_NONE if none was recorded.

@@ -50,14 +50,14 @@ int64_t intervals_length(const struct intervals *s) {
     return sat_add(l->before, sat_sub(l->end, l->start));
 }
 
-/* Number of intervals that start at or before ts. */
+/* Returns the number of intervals that start at or before ts. */
 static size_t upper(const struct intervals *s, int64_t ts) {
     size_t i;
     BOUND(i, 0, s->n, s->v[i].start <= ts);
     return i;
 }
 
-/* The same, from number `from` on, which starts at or before ts: near ones
+/* Does the same from number `from` on, which starts at or before ts: near ones
  * are found in a few steps. */
 static size_t upper_from(const struct intervals *s, size_t from, int64_t ts) {
     size_t lo = from, step = 1;
@@ -70,7 +70,7 @@ static size_t upper_from(const struct intervals *s, size_t from, int64_t ts) {
     return i;
 }
 
-/* Length of the set before ts; i intervals start at or before it. */
+/* Returns the length before ts; i intervals start at or before it. */
 static int64_t length_until(const struct intervals *s, size_t i, int64_t ts) {
     if (i == 0) return 0;
     const struct interval *v = &s->v[i - 1];
@@ -98,8 +98,7 @@ bool intervals_extend(struct intervals *s, int64_t start, int64_t end) {
     return intervals_add(s, start, end);
 }
 
-/* Merges in one pass: most of the work of every analysis that asks for
- * phases. */
+/* Merges in one pass: this is most of the work of analyses that need phases. */
 bool intervals_or(const struct intervals *a, const struct intervals *b,
                   struct intervals *out) {
     assert(out->n == 0);
@@ -167,8 +166,8 @@ void intervals_trim(struct intervals *s) {
     if (s->cap > s->n && vec_resize(&s->v, s->n, sizeof *s->v)) s->cap = s->n;
 }
 
-/* What v has of b, from b's number *at on: nothing before it matters any
- * more. */
+/* Returns what v has of b, from b's number *at on: earlier ones are done
+ * with. */
 static int64_t part_of(const struct interval *v, const struct intervals *b,
                        size_t *at) {
     if (*at >= b->n || b->v[*at].start >= v->end) return 0;
@@ -196,7 +195,7 @@ int64_t intervals_common_length(const struct intervals *a,
     return sum;
 }
 
-/* What both have before ts. */
+/* Returns the length that both have before ts. */
 static int64_t common_until(const struct intervals *a,
                             const struct intervals *b, const int64_t *before,
                             int64_t ts) {
@@ -215,7 +214,7 @@ int64_t intervals_common_in(const struct intervals *a,
                    common_until(a, b, before, start));
 }
 
-/* s = s or with, which is freed. */
+/* Sets s to s or with, and frees with. */
 static bool absorb(struct intervals *s, struct intervals *with) {
     struct intervals both = {0};
     bool ok = intervals_or(s, with, &both);

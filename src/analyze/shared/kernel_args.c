@@ -9,9 +9,8 @@
 #include "names/pattern.h"
 #include <stdlib.h>
 
-/* Any number of spans may share one text. A real one of those that are read
- * here has two hundred bytes or so: of a longer one the beginning is read, up
- * to its last blank. */
+/* Any number of spans may share one text. A real one has two hundred bytes or
+ * so: of a longer one only the beginning is read, up to its last blank. */
 enum { MOST = 1024 };
 
 static struct bytes beginning(struct bytes b) {
@@ -21,7 +20,7 @@ static struct bytes beginning(struct bytes b) {
     return b;
 }
 
-/* A number with sign and fraction at most 31 characters long, or dflt. */
+/* Reads a number with sign and fraction of at most 31 characters, or dflt. */
 static double to_double(struct bytes b, double dflt) {
     char buf[32], *end;
     if (b.n == 0 || b.n >= sizeof buf) return dflt;
@@ -42,7 +41,7 @@ static int64_t to_int(struct bytes b, int64_t dflt) {
     return v;
 }
 
-/* "[2, 1, 1]" or "2,1,1"; all three or none. */
+/* Reads "[2, 1, 1]" or "2,1,1": all three numbers or none. */
 static void to_dim3(struct bytes b, int64_t out[3]) {
     int64_t v[3];
     size_t i = 0;
@@ -59,7 +58,7 @@ static void to_dim3(struct bytes b, int64_t out[3]) {
 
 static bool is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t'; }
 
-/* Takes the next key:value off the text; false at the end. */
+/* Takes the next key:value off the text. Returns false at the end. */
 static bool next_pair(struct bytes *text, struct bytes *key,
                       struct bytes *value) {
     const uint8_t *p = text->p, *end = p + text->n;
@@ -141,8 +140,8 @@ static struct bytes text_arg(const struct trace *t, row_id row,
     return a.type == ARG_TEXT ? a.text : (struct bytes){0};
 }
 
-/* "jit(step)/dot_general:" without the colon; a kernel of a whole program is
- * marked "XlaModule:", which is no op. */
+/* Returns "jit(step)/dot_general:" without the colon; a kernel of a whole
+ * program is marked "XlaModule:", which is no op. */
 static struct bytes tf_op(const struct trace *t, row_id row) {
     struct launch l;
     struct bytes b = launch_of_cat(t, span_cat(t, row), &l)

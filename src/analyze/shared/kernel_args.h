@@ -7,7 +7,7 @@
 #include "model/trace.h"
 #include "names/kernel_names.h"
 
-/* -1: not recorded. */
+/* -1 stands for a value that was not recorded. */
 struct kernel_args {
     int64_t grid[3], block[3];
     int64_t registers;
@@ -18,13 +18,13 @@ struct kernel_args {
 /* Reads a kernel's arguments. O(size of args). */
 struct kernel_args kernel_args_of(const struct trace *t, row_id row);
 
-/* From XSpace's text: "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1
- * block:128,1,1 occ_pct:50". Leaves in a what the text does not say. */
+/* Reads XSpace's text: "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1
+ * block:128,1,1 occ_pct:50". What the text does not say stays in a as it is. */
 void kernel_args_details(struct kernel_args *a, struct bytes text);
 
-/* What XLA wrote on a kernel: the HLO instruction, else the framework's op
- * that it came from; the other order in kernel_framework_op. Empty: nothing
- * was. Borrowed from the trace. */
+/* Return what XLA wrote on a kernel: the HLO instruction, else the framework's
+ * op that it came from; kernel_framework_op has the other order. Empty if XLA
+ * wrote nothing. Borrowed from the trace. */
 struct bytes kernel_hlo_op(const struct trace *t, row_id row);
 struct bytes kernel_framework_op(const struct trace *t, row_id row);
 
@@ -37,8 +37,8 @@ struct copy_args {
 /* Reads a copy's or fill's name and arguments. */
 struct copy_args copy_args_of(const struct trace *t, row_id row);
 
-/* Kind and pageable from a name ("Memcpy HtoD (Pinned -> Device)",
- * "MemcpyH2D") and, when not empty, XSpace's text ("kind_src:pageable
+/* Finds kind and pageable from a name ("Memcpy HtoD (Pinned -> Device)",
+ * "MemcpyH2D") and, when not empty, from XSpace's text ("kind_src:pageable
  * kind_dst:device size:4096 dest:0 async:1"), which also gives the size. */
 struct copy_args copy_args_from(struct bytes name, struct bytes details);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which memory events count, by --steps, --host and --rank: events belong to
- * no span, so a step's are those inside its time. */
+ * Which memory events count, by --steps, --host and --rank: events belong to no
+ * span, so those of a step are the ones inside its time. */
 #ifndef ANALYZE_SHARED_MEM_SCOPE_H
 #define ANALYZE_SHARED_MEM_SCOPE_H
 
@@ -16,12 +16,12 @@ struct mem_scope {
     struct intervals times; /* of the steps that count */
 };
 
-/* For one source; false in *in when the whole source is out. */
+/* Sets m up for one source; *in is false when none of the source counts. */
 int mem_scope_init(struct mem_scope *m, const struct selection *s,
                    uint32_t source, bool *in, struct ops_err *e);
 void mem_scope_free(struct mem_scope *m);
 
-/* Does an event at ts count? Fits live_peak's callback. */
+/* Does an event at ts count? */
 bool mem_scope_has(const void *mem_scope, int64_t ts);
 
 #endif

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One table: per thing, the sentence, and the remedy in a program that records
- * itself; other remedies are the formats' own. */
+ * A table holds, for each thing that may be missing, the sentence, and the
+ * remedy in a program that records itself; other remedies stand in the
+ * formats. */
 #include "analyze/shared/missing.h"
 
+#include "base/array.h"
+#include "model/result.h"
 #include "model/trace.h"
+#include <string.h>
 
 static const struct {
     const char *what, *why, *own;
@@ -24,6 +28,23 @@ static const struct {
         {"Python stacks", "no Python frame was recorded",
          "the program's own scopes say where it is: OPS_SCOPE(\"name\")"},
 };
+
+/* TensorFlow and JAX write the same files, which may carry compiled programs;
+ * only TensorFlow has executors and eager calls. */
+enum framework framework_of(const struct trace *t, uint32_t source) {
+    static const char *const tf[] = {"ExecutorState::Process", "EagerExecute",
+                                     "FunctionRun"};
+    if (t->sources[source].by_opscope) return FW_OTHER;
+    switch (t->sources[source].format->writer) {
+    case WRITER_TORCH: return FW_TORCH;
+    case WRITER_TF: return FW_TF;
+    case WRITER_ANY: return FW_OTHER;
+    case WRITER_XPROF: break;
+    }
+    for (size_t i = 0; i < COUNT(tf); i++)
+        if (strs_find(&t->strs, bytes_of(tf[i])) != STR_NONE) return FW_TF;
+    return trace_meta_get(t, source, "hlo_module") ? FW_JAX : FW_TF;
+}
 
 bool missing_has(const struct trace *t, uint32_t source,
                  enum missing_what what) {
@@ -74,7 +95,8 @@ bool missing_say(struct result *r, const struct trace *t,
     bool some = false;
     uint32_t lacks = ROW_NONE;
     for (uint32_t i = 0; i < t->nsources; i++) {
-        /* what was found inside it is a source of its own, which counts */
+        /* the profile found inside such a file is a source of its own and
+         * counts */
         if (t->sources[i].format->role == ROLE_CURVES && t->nsources > 1)
             continue;
         if (missing_has(t, i, what)) some = true;

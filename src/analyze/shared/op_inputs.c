@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A cursor over JSON that torch wrote, forgiving: what cannot be read is left
- * out, nothing is ever read past the end. */
+ * A forgiving cursor over JSON that torch wrote: what cannot be read is left
+ * out, and nothing is ever read past the end. */
 #include "analyze/shared/op_inputs.h"
 
 #include "base/sum.h"
@@ -21,7 +21,7 @@ static int peek(struct cur *c) {
     return c->p < c->end ? *c->p : -1;
 }
 
-/* A number of at most 18 digits; false: something else stands here. */
+/* Reads a number of at most 18 digits. Returns false if there is none. */
 static bool number(struct cur *c, int64_t *out) {
     int64_t v = 0;
     int digits = 0;
@@ -33,7 +33,7 @@ static bool number(struct cur *c, int64_t *out) {
     return digits > 0 && digits <= 18;
 }
 
-/* A plain shape at "[": true when it was one, with the cursor behind it. */
+/* Reads a plain shape at "[". Returns false if it is none. */
 static bool read_plain(struct cur *c, struct op_input *in) {
     struct cur at = *c;
     *in = (struct op_input){.numel = 1};
@@ -49,7 +49,7 @@ static bool read_plain(struct cur *c, struct op_input *in) {
     return true;
 }
 
-/* A list of shapes at "[[": their sizes together. */
+/* Reads a list of shapes at "[[": their sizes together. */
 static void read_list(struct cur *c, struct op_input *in) {
     struct cur at = *c;
     struct op_input one;
@@ -67,7 +67,7 @@ static void read_list(struct cur *c, struct op_input *in) {
     }
 }
 
-/* A string at its quote: true when there is one, with the cursor behind it. */
+/* Reads a string at its quote. Returns false if there is none. */
 static bool read_string(struct cur *c, struct bytes *out) {
     if (peek(c) != '"') return false;
     const uint8_t *from = ++c->p;
@@ -110,7 +110,7 @@ void op_inputs_from(struct bytes dims, struct bytes types,
     if (peek(&c) == '[') c.p++;
     for (int k = 0; k < out->n && read_string(&c, &type); k++)
         out->v[k].type = dtype_of_torch(type);
-    /* "[]" is a scalar, nothing, or a tensor of no dimension */
+    /* "[]" is a scalar, no input at all, or a tensor of no dimension */
     for (int i = 0; i < out->n; i++)
         if (out->v[i].n == 0 && out->v[i].type == DTYPE_UNKNOWN)
             out->v[i].numel = 0;

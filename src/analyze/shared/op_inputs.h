@@ -29,18 +29,18 @@ struct op_inputs {
     struct bytes concrete; /* JSON list of strings; may be empty */
 };
 
-/* Reads a span's arguments; false: no shapes were recorded. Microseconds. */
+/* Reads a span's arguments: microseconds. Returns false if it has no shapes. */
 bool op_inputs_of(const struct trace *t, row_id row, struct op_inputs *out);
 
-/* From the three texts; types and concrete may be empty. */
+/* Reads the three texts; types and concrete may be empty. */
 void op_inputs_from(struct bytes dims, struct bytes types,
                     struct bytes concrete, struct op_inputs *out);
 
-/* The text of value i, quotes taken off; empty when there is none. */
+/* Returns the text of value i, quotes taken off; empty if there is none. */
 struct bytes op_inputs_text(const struct op_inputs *in, int i);
 
-/* The numbers of value i, "[2, 2]" or "3", at most max; how many there are,
- * 0 when it is no list of numbers. */
+/* Reads the numbers of value i, "[2, 2]" or "3", at most max. Returns how many
+ * there are; 0 if it is no list of numbers. */
 int op_inputs_ints(const struct op_inputs *in, int i, int64_t *v, int max);
 
 /* Is value i True? */

@@ -20,7 +20,8 @@
 #include "base/vec.h"
 #include "model/trace.h"
 
-/* The walk over one track. Zeroed, then own_begin for each track. */
+/* The walk over one track. It is zeroed at first; own_begin starts each
+ * track. */
 struct own {
     struct own_open {
         int64_t end;
@@ -31,7 +32,7 @@ struct own {
     int64_t slack; /* of the source: rounding, not crossing */
 };
 
-/* From..to is row's own. */
+/* Is told that the time from..to is row's own. */
 typedef void own_spend(void *ctx, row_id row, int64_t from, int64_t to);
 
 static inline void own_begin(struct own *o, int64_t slack) {
@@ -51,8 +52,8 @@ static inline void own_give(struct own *o, int64_t to, own_spend *spend,
     o->now = to;
 }
 
-/* Ends what is over at ts, and hands out the time up to there: before each
- * span, with its start, and with INT64_MAX after the last. */
+/* Ends the spans that are over at ts, and hands out the time up to there: call
+ * it before each span, with its start, and with INT64_MAX after the last. */
 static inline void own_until(struct own *o, int64_t ts, own_spend *spend,
                              void *ctx) {
     while (o->n > 0 && o->v[o->n - 1].end <= ts) {
@@ -63,12 +64,12 @@ static inline void own_until(struct own *o, int64_t ts, own_spend *spend,
     if (ts > o->now) o->now = ts;
 }
 
-/* Ends what a span up to end crosses: own_top() is then what it lies in. */
+/* Ends the spans that one up to end crosses: it then lies in own_top(). */
 static inline void own_cross(struct own *o, int64_t end) {
     while (o->n > 0 && o->v[o->n - 1].end < end - o->slack) o->n--;
 }
 
-/* Opens a span, after own_until and own_cross. False: out of memory. */
+/* Opens a span, after own_until and own_cross; false if out of memory. */
 static inline bool own_open(struct own *o, row_id row, int64_t end) {
     if (o->n > 0 && o->v[o->n - 1].end < end) end = o->v[o->n - 1].end;
     if (!VEC_ROOM(o->v, o->n, o->cap)) return false;
@@ -83,7 +84,7 @@ struct own_times {
     int64_t *v; /* by row - first; NULL: its durations */
 };
 
-/* False: out of memory. O(rows); nothing to do for streams of a GPU. */
+/* Returns false if out of memory. O(rows); streams of a GPU need nothing. */
 bool own_times_init(struct own_times *o, const struct trace *t,
                     const struct track *tr);
 void own_times_free(struct own_times *o);

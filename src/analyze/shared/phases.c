@@ -13,8 +13,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The order in which phases claim time: with a device compute is what it
- * runs; without one, ops are compute, after what they wait for. */
+/* The order in which phases claim time: with a device, compute is what it runs;
+ * without one, ops are compute, after what they wait for. */
 static const enum phase with_device[PHASES - 1] = {
     PHASE_COMPUTE, PHASE_COMM,   PHASE_COPY,
     PHASE_INPUT,   PHASE_LAUNCH, PHASE_HOST,
@@ -24,7 +24,7 @@ static const enum phase without_device[PHASES - 1] = {
     PHASE_COMPUTE, PHASE_LAUNCH, PHASE_HOST,
 };
 
-/* What goes on, by phase; parts of a source that its devices share. */
+/* What goes on, by phase, in the parts of a source that its devices share. */
 enum raw {
     RAW_COMM,
     RAW_INPUT,
@@ -40,7 +40,7 @@ enum raw {
 bool phases_input_thread(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
     if (name_is_input_thread(strs_bytes(&t->strs, tr->name))) return true;
-    /* or more than half of its time is spent in pipeline stages */
+    /* more than half of the thread's time is spent in pipeline stages */
     int64_t all = 0, input = 0;
     for (row_id r = tr->first; r < tr->end; r++) {
         if (t->spans.parent[r] != ROW_NONE) continue;
@@ -56,8 +56,8 @@ uint32_t phases_step_thread(const struct trace *t, uint32_t source) {
                                        : ROW_NONE;
 }
 
-/* Markers are never host work: those of other threads, nested ones, epochs, and
- * the regions that steps were inferred from. */
+/* Is it a marker? Markers are never host work: those of other threads, nested
+ * ones, epochs, and the regions that steps were inferred from. */
 static bool is_marker(const struct trace *t, row_id r) {
     if (span_is_step_mark(t, r) || (span_class(t, r) & CLASS_EPOCH))
         return true;
@@ -65,8 +65,8 @@ static bool is_marker(const struct trace *t, row_id r) {
     return st != ROW_NONE && t->steps[st].marker == r;
 }
 
-/* Sorts one host span into the lists of its thread. Rows come by rising
- * start, so that what lies inside the last one of a list adds nothing. */
+/* Sorts one host span into the lists of its thread. Rows come by rising start,
+ * so that a span inside the last one of a list adds nothing. */
 static bool take_span(const struct trace *t, row_id r, bool on_step,
                       struct intervals *w) {
     const struct spans *s = &t->spans;
@@ -75,12 +75,12 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
     const struct source *from = &t->sources[t->tracks[s->track[r]].source];
     bool comm = kind != SPAN_API && span_is_comm(t, r);
     /* Where a device does the work, the host's part of a collective is a call
-     * that starts it; gloo and MPI do it on the host all the same. */
+     * that starts it; gloo and MPI do the work on the host all the same. */
     bool on_host = !from->has_device || (span_class(t, r) & CLASS_COMM_CPU);
     if (comm && on_host && !intervals_extend(&w[RAW_COMM], a, b)) return false;
     switch (kind) {
     case SPAN_API:
-        /* a wait of a program that has no device: nothing is launched */
+        /* it is a wait of a program that has no device: nothing is launched */
         if (!from->has_device && from->by_opscope) return true;
         return intervals_extend(&w[RAW_API], a, b);
     case SPAN_OP:
@@ -97,8 +97,8 @@ static bool take_span(const struct trace *t, row_id r, bool on_step,
     }
 }
 
-/* One host thread's spans. Pipeline stages count on the step's thread only,
- * and what they contain is theirs. */
+/* Sorts one host thread's spans. Pipeline stages count on the step's thread
+ * only, and what they contain is theirs. */
 static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
                         struct intervals *w) {
     const struct track *tr = &t->tracks[track];
@@ -118,9 +118,8 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
         if (!take_span(t, r, on_step, w)) return false;
     }
     if (!on_step || !t->sources[tr->source].by_opscope) return true;
-    /* A program that records itself says which scope is communication: what
-     * stands around such a scope, or in it, on the step's own thread hides none
-     * of it. */
+    /* A program that records itself says which scope is communication: a scope
+     * around it, or in it, on the step's own thread hides none of it. */
     struct intervals left = {0};
     intervals_union(&w[RAW_STEP_OPS]);
     intervals_union(&w[RAW_COMM]);
@@ -145,7 +144,7 @@ int64_t *phases_first_launches(const struct trace *t) {
 }
 
 /* A region that ends before the step's first kernel launch prepares its input.
- * The optimizer's regions are known to be something else. */
+ * The optimizer's regions are known to do something else. */
 bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
     const struct spans *s = &t->spans;
     uint32_t st = s->step[r];
@@ -155,7 +154,7 @@ bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
     return !(span_class(t, r) & CLASS_OPTIMIZER) && !span_is_comm(t, r);
 }
 
-/* All host threads of a source. */
+/* Takes all host threads of a source. */
 static bool take_host(const struct trace *t, uint32_t source,
                       const int64_t *first, struct intervals *w) {
     uint32_t own = phases_step_thread(t, source);
@@ -185,7 +184,8 @@ static bool take_host(const struct trace *t, uint32_t source,
     return ok;
 }
 
-/* The device's own spans: kernels; with collectives; with copies and fills. */
+/* Takes the device's spans: kernels; with collectives; with copies and
+ * fills. */
 static bool take_device(const struct trace *t, struct phase_view *v) {
     struct intervals *sets[3] = {&v->own[0], &v->own[1], &v->busy};
     const struct lists *l = &t->of_device;
@@ -215,8 +215,8 @@ static const enum phase *phase_order(const struct phase_view *v) {
 }
 
 /* Fills n + 2 sets of what phases claim, each with what it adds on top of the
- * one before: first CPU collectives while the step's thread runs no op of its
- * own, last ops and regions. */
+ * one before. The first are CPU collectives while the step's thread runs no op
+ * of its own, the last ops and regions. */
 static bool stack_up(const struct intervals *w, const enum raw *order, size_t n,
                      struct intervals *out) {
     struct intervals work = {0};
@@ -228,7 +228,7 @@ static bool stack_up(const struct intervals *w, const enum raw *order, size_t n,
     return ok;
 }
 
-/* What a device's set has in common with one of the host; NULL: no memory. */
+/* Returns what a device's set has in common with one of the host, or NULL. */
 static int64_t *common_of(const struct intervals *own,
                           const struct intervals *host) {
     int64_t *v = vec_alloc(own->n + 1, sizeof *v);
@@ -278,10 +278,11 @@ static uint32_t *find_devices(const struct trace *t, size_t *first) {
     return v;
 }
 
-/* A view for each device of the source that ran anything, or one. */
+/* Makes a view for each device of the source that ran anything, or one. */
 static bool make_source(struct phases *p, uint32_t source, const int64_t *first,
                         const uint32_t *devices, size_t n) {
-    /* what devices share; the same for a source without one, in its order */
+    /* what devices share; and the same, in its order, for a source without
+     * any */
     static const enum raw shared[] = {RAW_INPUT, RAW_API};
     static const enum raw alone[] = {RAW_COPY, RAW_INPUT, RAW_OPS, RAW_API};
     struct intervals w[RAW_SETS] = {0};
@@ -349,8 +350,8 @@ int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
 
 void phases_free(struct phases *p) { *p = (struct phases){0}; }
 
-/* The time within [start, end) that the first i + 1 phases of a device claim:
- * what it has itself, and what the host has beside it. */
+/* Returns the time within [start, end) that the first i + 1 phases of a device
+ * claim: its own, and what the host adds. */
 static int64_t claimed(const struct phase_view *v, int i, int64_t start,
                        int64_t end) {
     if (v->device == ROW_NONE)
@@ -398,7 +399,7 @@ void phase_window_free(struct phase_window *w) {
     for (int i = 0; i < 4; i++) intervals_free(&w->host[i]);
 }
 
-/* claimed() of all of the window. */
+/* Returns claimed() of all of the window. */
 static int64_t claimed_window(const struct phase_view *v, int i,
                               const struct phase_window *w) {
     if (v->device == ROW_NONE)
@@ -431,7 +432,7 @@ static void levels_free(struct levels *l) {
     *l = (struct levels){0};
 }
 
-/* From ts on it is n; ts does not fall. */
+/* Makes the level n from ts on; ts never falls. */
 static bool levels_put(struct levels *l, int64_t ts, uint32_t n) {
     struct level *last = l->n > 0 ? &l->v[l->n - 1] : NULL;
     if (last != NULL && last->n == n) return true;
@@ -449,7 +450,7 @@ static bool levels_put(struct levels *l, int64_t ts, uint32_t n) {
     return true;
 }
 
-/* The levels of count unions. O(n log n). False: out of memory. */
+/* Makes the levels of count unions. O(n log n). False if out of memory. */
 static bool levels_of(const struct intervals *const *sets, size_t count,
                       struct levels *out) {
     size_t all = 0, n = 0;
@@ -475,7 +476,7 @@ static bool levels_of(const struct intervals *const *sets, size_t count,
     return ok;
 }
 
-/* The same inside of a set (a union) alone. O(n + m). */
+/* Does the same inside a set (a union) alone. O(n + m). */
 static bool levels_within(const struct levels *l, const struct intervals *set,
                           struct levels *out) {
     size_t at = 0;
@@ -496,7 +497,7 @@ static bool levels_within(const struct levels *l, const struct intervals *set,
     return true;
 }
 
-/* The sum before ts. */
+/* Returns the sum before ts. */
 static __int128 levels_until(const struct levels *l, int64_t ts) {
     size_t i;
     BOUND(i, 0, l->n, l->v[i].ts <= ts);
@@ -505,17 +506,17 @@ static __int128 levels_until(const struct levels *l, int64_t ts) {
     return v->before + (__int128)v->n * ((__int128)ts - v->ts);
 }
 
-/* The lengths of all sets within [start, end), added up. O(log n). */
+/* Returns the lengths of all sets within [start, end), added up. O(log n). */
 static __int128 levels_sum(const struct levels *l, int64_t start, int64_t end) {
     return end <= start ? 0 : levels_until(l, end) - levels_until(l, start);
 }
 
 /* ---- all views of a source ---- */
 
-/* So many are asked one by one. */
+/* Up to this many views are asked one by one. */
 enum { FEW_VIEWS = 16 };
 
-/* The levels of one of the sets of all views. */
+/* Makes the levels of one of the sets of all views. */
 static bool sum_sets(const struct phase_sums *s, int which,
                      struct levels *out) {
     const struct intervals **sets = vec_alloc(s->n + 1, sizeof *sets);
@@ -553,7 +554,7 @@ void phase_sums_free(struct phase_sums *s) {
     *s = (struct phase_sums){0};
 }
 
-/* claimed() of all views, added up. */
+/* Returns claimed() of all views, added up. */
 static wide claimed_all(const struct phase_sums *s, int i, int64_t start,
                         int64_t end) {
     const struct levels *own = i < 2 ? &s->own[i] : &s->busy;
@@ -604,9 +605,9 @@ void phase_sums_mean(const struct phase_sums *s, int64_t start, int64_t end,
     }
 }
 
-/* Sets out to the levels of the devices' busy times inside of a set. Of a few
- * devices each is cut to the set first: what waits for input is a small part
- * of a profile. False: out of memory. */
+/* Sets out to the levels of the devices' busy times inside a set. Each of a few
+ * devices is cut to the set first: waits for input are a small part of a
+ * profile. Returns false if out of memory. */
 static bool busy_within(const struct phases *p, uint32_t source,
                         const struct intervals *set, struct levels *out) {
     struct phase_sums s = {.views = p->views + p->view_first[source]};

@@ -26,11 +26,12 @@ enum phase {
 struct phase_side {
     /* with a device: CPU collectives, input, driver calls, ops and regions */
     struct intervals host[4];
-    /* without: what is claimed after each phase in the order of claiming */
+    /* without one: what is claimed after each phase, in the order of
+     * claiming */
     struct intervals alone[PHASES - 1];
 };
 
-/* One device's view of a source (or the one view of a source without). */
+/* One device's view of a source (or the one view of a source without any). */
 struct phase_view {
     uint32_t source;
     uint32_t device; /* index in devices, or ROW_NONE */
@@ -52,35 +53,37 @@ struct phases {
                            view_first[i + 1]) */
 };
 
-/* The views of all sources: worked out once for a trace, which keeps them for
- * all analyses; p borrows them. O(spans log spans) at worst, the first time. */
+/* Gets the views of all sources. They are worked out once for a trace, which
+ * keeps them for all analyses; p borrows them. O(spans log spans) at worst, the
+ * first time. */
 int phases_init(struct phases *p, const struct trace *t, struct ops_err *e);
 void phases_free(struct phases *p);
 
-/* How [start, end) splits by that view: parts sum to end - start. */
+/* Splits [start, end) by that view: the parts sum to end - start. */
 void phases_split(const struct phase_view *v, int64_t start, int64_t end,
                   int64_t parts[PHASES]);
 
-/* A set of times, such as all steps of a source, with what each set of its host
- * has of it: what many devices are then asked of. */
+/* A set of times, such as all steps of a source, with the part of it that each
+ * set of the source's host has: many devices can then be asked about it. */
 struct phase_window {
     struct intervals times;
     struct intervals host[4]; /* of sources that have devices */
 };
 
-/* Takes times, a union. False: out of memory; free it all the same. */
+/* Sets w up with times, a union, which it takes. Returns false if out of
+ * memory; w must be freed all the same. */
 bool phase_window_init(struct phase_window *w, const struct phases *p,
                        uint32_t source, struct intervals *times);
 void phase_window_free(struct phase_window *w);
 
-/* How the window splits by a view of the source; and the view's busy time.
+/* Splits the window by a view of the source; also gives the view's busy time.
  * O(work of the device), not of the host. */
 void phases_split_window(const struct phase_view *v,
                          const struct phase_window *w, int64_t parts[PHASES],
                          int64_t *busy);
 
-/* How many of several sets of times hold an instant, as steps over time: what a
- * sum over many devices is asked of. The answer for a window costs two
+/* How many of several sets of times hold an instant, as steps over time: sums
+ * over many devices are made from these. The answer for a window costs two
  * searches, however many sets there are. From ts on n sets hold, up to the
  * next. */
 struct level {
@@ -89,14 +92,14 @@ struct level {
     uint32_t n;
 };
 
-/* Zeroed is empty. */
+/* A zeroed one is empty. */
 struct levels {
     struct level *v;
     size_t n, cap;
 };
 
-/* All views of a source together. With a few devices each is asked; with many
- * (a file may say any number) their levels are. */
+/* All views of a source together. With a few devices each view is asked; with
+ * many (a file may say any number) their levels are. */
 struct phase_sums {
     const struct phase_view *views;
     size_t n;
@@ -109,18 +112,19 @@ int phase_sums_init(struct phase_sums *s, const struct phases *p,
                     uint32_t source, struct ops_err *e);
 void phase_sums_free(struct phase_sums *s);
 
-/* How [start, end) splits, added up over the views; and their busy time. */
+/* Splits [start, end), added up over the views; also gives their busy time. */
 void phase_sums_split(const struct phase_sums *s, int64_t start, int64_t end,
                       wide parts[PHASES], wide *busy);
 
-/* The mean of the views' parts of [start, end), by largest remainder: they
- * still sum to the whole, to the picosecond; and of their busy time. There must
- * be a view. A result that shows them prints picoseconds (MEAN_DECIMALS). */
+/* Gives the mean of the views' parts of [start, end), by largest remainder:
+ * they still sum to the whole, to the picosecond; and the mean of their busy
+ * time. There must be a view. A result that shows them prints picoseconds
+ * (MEAN_DECIMALS). */
 enum { MEAN_DECIMALS = 6 };
 void phase_sums_mean(const struct phase_sums *s, int64_t start, int64_t end,
                      int64_t parts[PHASES], int64_t *busy);
 
-/* The input phase of all views of a source, inside of a set of times. */
+/* The input phase of all views of a source, inside a set of times. */
 struct phase_input {
     struct intervals host; /* when the host waits for input; of it ... */
     struct levels busy;    /* ... each device claims what it is not busy in */
@@ -130,38 +134,38 @@ bool phase_input_init(struct phase_input *x, const struct phases *p,
                       uint32_t source, const struct intervals *within);
 void phase_input_free(struct phase_input *x);
 
-/* What it has within [start, end), added up over the views. */
+/* Returns the input phase within [start, end), added up over the views. */
 wide phase_input_sum(const struct phase_input *x, int64_t start, int64_t end);
 
-/* The part of a set of times in which no kernel, collective or copy ran and the
- * step's thread did not wait for input (with no device: nor an op ran), as the
- * mean of the views. False: out of memory. */
+/* Finds the part of a set of times in which no kernel, collective or copy ran
+ * and the step's thread did not wait for input (without a device: nor ran an
+ * op), as the mean of the views. Returns false if out of memory. */
 bool phases_unoccupied(const struct phases *p, uint32_t source,
                        const struct intervals *times, int64_t *mean);
 
-/* The thread whose markers are the source's steps, or ROW_NONE. */
+/* Returns the thread whose markers are the source's steps, or ROW_NONE. */
 uint32_t phases_step_thread(const struct trace *t, uint32_t source);
 
-/* By step: start of its first kernel launch, or INT64_MAX. The caller frees
- * it; NULL: out of memory. */
+/* Returns, by step, the start of its first kernel launch, or INT64_MAX. The
+ * caller frees it; NULL if out of memory. */
 int64_t *phases_first_launches(const struct trace *t);
 
-/* Hand-written loops: is this span of the step's thread a region that prepares
- * the step's input? first is of phases_first_launches. */
+/* Is this span of the step's thread a region of a hand-written loop that
+ * prepares the step's input? first is from phases_first_launches. */
 bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first);
 
-/* The view of a device, or NULL. O(log devices). */
+/* Returns the view of a device, or NULL. O(log devices). */
 const struct phase_view *phases_of_device(const struct phases *p,
                                           uint32_t source, uint32_t device);
 
-/* What the host did in a time in which the device of the view is idle. */
+/* What the host did in a time in which the device of the view was idle. */
 struct phase_host {
     int64_t comm;  /* a CPU collective ran: PHASE_COMM of that time */
     int64_t input; /* PHASE_INPUT */
     int64_t known; /* anything at all: all but PHASE_OTHER */
 };
 
-/* The same as phases_split says, of fewer parts: for the many gaps of a
+/* Does the same as phases_split with fewer parts, for the many gaps of a
  * device. The view has a device, and nothing runs on it in [start, end). */
 struct phase_host phases_host(const struct phase_view *v, int64_t start,
                               int64_t end);

@@ -9,7 +9,7 @@
 
 struct trace;
 
-/* Zeroed is empty. */
+/* A zeroed one is empty. */
 struct pystack {
     const struct trace *t;
     uint32_t *python; /* by track: the Python track beside a thread */
@@ -18,15 +18,15 @@ struct pystack {
 int pystack_init(struct pystack *p, const struct trace *t, struct ops_err *e);
 void pystack_free(struct pystack *p);
 
-/* The innermost Python frame of that thread at ts, or ROW_NONE. */
+/* Returns the innermost Python frame of that thread at ts, or ROW_NONE. */
 row_id pystack_at(const struct pystack *p, uint32_t thread, int64_t ts);
 
-/* The frames at ts, innermost first, at most n of them, joined by " < ".
- * Returns the length, 0 when there is none; always terminated, cut at cap. */
+/* Writes the frames at ts, innermost first, at most n of them, joined by " < ",
+ * terminated and cut at cap. Returns the length; 0 if there is none. */
 size_t pystack_text(const struct pystack *p, uint32_t thread, int64_t ts, int n,
                     char *buf, size_t cap);
 
-/* The innermost frame that is a module's ("nn.Module: Conv2d_3"), or
+/* Returns the innermost frame of a module ("nn.Module: Conv2d_3"), or
  * ROW_NONE. */
 row_id pystack_module(const struct pystack *p, uint32_t thread, int64_t ts);
 

@@ -9,14 +9,14 @@
 struct opts;
 struct trace;
 
-/* Zeroed is empty. */
+/* A zeroed one is empty. */
 struct subresult {
     struct result r;
     bool have; /* r is there, to be freed */
 };
 
 /* Runs the analysis with its own defaults, the scope (--steps, --host, --rank)
- * of o, and one option more: opt (NULL: none) is value. */
+ * of o, and one more option: opt (NULL: none) gets value. */
 int subresult_run(struct subresult *p, const char *analysis, const char *opt,
                   const char *value, const struct trace *t,
                   const struct opts *o, struct ops_err *e);

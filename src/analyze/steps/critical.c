@@ -41,7 +41,7 @@ static const char *const path_kind_names[ON_KINDS] = {
 /* A stretch of the path. */
 struct path_segment {
     int64_t ts, dur;
-    uint32_t row; /* what ran, or ROW_NONE */
+    row_id row; /* what ran, or ROW_NONE */
     uint8_t kind;
 };
 
@@ -56,7 +56,7 @@ struct path {
 };
 
 /* Puts [from, now) on the path and walks back to from. */
-static void back_to(struct path *p, int64_t from, uint32_t row,
+static void back_to(struct path *p, int64_t from, row_id row,
                     enum path_kind kind) {
     if (from < p->start) from = p->start;
     if (from >= p->now) return;
@@ -85,15 +85,15 @@ static enum path_kind host_kind(const struct trace *t, const struct piece *p) {
     }
 }
 
-/* The later of two works by its end; DEP_NONE counts as never. */
+/* Returns the work that ends later; DEP_NONE counts as never. */
 static uint32_t later(const struct deps *d, uint32_t a, uint32_t b) {
     if (a == DEP_NONE) return b;
     if (b == DEP_NONE) return a;
     return work_end(&d->works[a]) >= work_end(&d->works[b]) ? a : b;
 }
 
-/* Work w is on the path, up to now. Returns the work that held it up, or
- * DEP_NONE: its launch did. */
+/* Walks back over work i, up to now. Returns the work that held it up; DEP_NONE
+ * if its launch did. */
 static uint32_t walk_work(struct path *p, uint32_t i) {
     const struct work *w = &p->d->works[i];
     enum path_kind kind = p->t->spans.kind[w->row] != SPAN_KERNEL ? ON_COPY
@@ -110,8 +110,8 @@ static uint32_t walk_work(struct path *p, uint32_t i) {
     return DEP_NONE;
 }
 
-/* What the program did before now. Returns the work that it waited for, or
- * DEP_NONE: it did something itself. */
+/* Walks back over what the program did before now. Returns the work that it
+ * waited for; DEP_NONE if it did something itself. */
 static uint32_t walk_host(struct path *p) {
     const struct timeline *l = &p->d->line;
     if (l->n == 0 || p->now <= l->ts) {
@@ -126,7 +126,7 @@ static uint32_t walk_host(struct path *p) {
     if (s->wait != DEP_NONE) {
         const struct work *w = &p->d->works[s->wait];
         /* The path may come into the middle of a wait, by a launch on another
-         * thread: work that began only after that held up nothing here. */
+         * thread: work that began only later held up nothing here. */
         if (work_end(w) > q->ts && w->ts < p->now) {
             back_to(p, work_end(w), q->row, ON_SYNC);
             return s->wait;
@@ -144,13 +144,14 @@ static void walk_step(struct path *p, const struct step *s) {
     for (uint32_t i = 0; i < d->nworks; i++)
         if (work_end(&d->works[i]) <= p->now) at = later(d, at, i);
     if (at != DEP_NONE && d->line.n > 0) {
-        /* a program that recorded nothing at the end did not end the step */
+        /* a program that recorded nothing at the end did not make the step
+         * end */
         bool idle = d->line.v[d->line.n - 1].row == ROW_NONE;
         int64_t last = work_end(&d->works[at]);
         if (last < d->line.end || (!idle && last == d->line.end)) at = DEP_NONE;
     }
     if (at != DEP_NONE) back_to(p, work_end(&d->works[at]), ROW_NONE, ON_GAP);
-    /* each turn goes back to an earlier piece or work: bounded */
+    /* each turn goes back to an earlier piece or work, so there is a bound */
     size_t left = 2 * (d->nworks + d->line.n) + 8;
     while (p->now > p->start && left-- > 0)
         at = at != DEP_NONE ? walk_work(p, at) : walk_host(p);

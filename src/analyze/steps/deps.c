@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A trace does not say what waited for what; it shows it. Work that starts
  * later than its launch and its stream allow, just when work of another stream
- * ends, waited for that. A call that waits for the device waited for the work
- * that ended last before the call did. */
+ * ends, waited for that other work. A call that waits for the device waited for
+ * the work that ended last before the call did. */
 #include "analyze/steps/deps.h"
 
 #include "base/array.h"
@@ -56,12 +56,12 @@ static void host_side_of(const struct trace *t, uint32_t step, int64_t *ts,
         *end = next->marker_ts;
     else if (rule == STEPS_INFERRED || rule == STEPS_BY_GROUP)
         *end = s->ts + s->dur; /* its region is a part of the loop's body */
-    /* past the step's own end lies another one, or what nobody counts */
+    /* past the step's own end lies another step, or time that nobody counts */
     if (*end > s->ts + s->dur) *end = s->ts + s->dur;
     if (*end < *ts) *end = *ts;
 }
 
-/* Adds a piece of device work; others than work are no part of the graph. */
+/* Adds device work to the graph, if the row is any. */
 static bool add_device_work(struct deps *d, const struct trace *t, row_id row,
                             row_id call) {
     if (!span_is_device_work(t, row)) return true;
@@ -92,7 +92,8 @@ static bool take_works(struct deps *d, const struct host_side *h, int64_t ts,
                 ok = add_device_work(d, t, of->device[of->by_host[i]],
                                      of->host[of->by_host[i]]);
         } else if (tr->kind == TRACK_STREAM && h->own == ROW_NONE) {
-            /* a profile of the device alone: work is launched as it starts */
+            /* in a profile of the device alone, work is launched as it
+             * starts */
             for (; ok && r < end_row; r++)
                 ok = add_device_work(d, t, r, ROW_NONE);
         }
@@ -105,7 +106,7 @@ int64_t work_launched(const struct trace *t, const struct work *w) {
     return w->call == ROW_NONE ? w->ts : t->spans.ts[w->call];
 }
 
-/* Order of launching; the kernels of one graph launch by their start. */
+/* Compares by launch; the kernels of one graph launch by their start. */
 static int by_launch(const void *a, const void *b, void *ctx) {
     const struct work *x = a, *y = b;
     int64_t p = work_launched(ctx, x), q = work_launched(ctx, y);
@@ -114,7 +115,7 @@ static int by_launch(const void *a, const void *b, void *ctx) {
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Lanes and the work before each on its lane. */
+/* Finds the lanes, and the work before each work on its lane. */
 static bool join_lanes(struct deps *d, const struct trace *t) {
     struct map lane = {0}; /* track -> lane */
     uint32_t *last = malloc((d->nworks + 1) * sizeof *last);
@@ -151,15 +152,15 @@ static int by_end(const void *a, const void *b, void *ctx) {
     return i < j ? -1 : i > j;
 }
 
-/* How many works end at or before ts. */
+/* Returns how many works end at or before ts. */
 static size_t ended_by(const struct ends *s, int64_t ts) {
     size_t i;
     BOUND(i, 0, s->d->nworks, work_end(&s->d->works[s->v[i]]) <= ts);
     return i;
 }
 
-/* The work of another lane that ended just before w began, if w could have
- * begun sooner. */
+/* Returns the work of another lane that ended just before w began, if w could
+ * have begun sooner; else DEP_NONE. */
 static uint32_t waited_for(const struct trace *t, const struct ends *s,
                            size_t i) {
     const struct work *w = &s->d->works[i];
@@ -179,9 +180,9 @@ static uint32_t waited_for(const struct trace *t, const struct ends *s,
     return DEP_NONE;
 }
 
-/* Does the call return only when the device is done? A plain copy says so by
- * its length: most of the copy ran inside the call (pageable memory is passed
- * on piece by piece; the last piece may still be under way at the end). */
+/* Does the call return only when the device is done? A plain copy tells by its
+ * length: most of the copy ran inside the call (pageable memory is passed on
+ * piece by piece; the last piece may still be under way at the end). */
 static bool call_waits(const struct trace *t, row_id call) {
     uint16_t class = span_class(t, call);
     if (class & CLASS_SYNC) return true;
@@ -203,13 +204,13 @@ static void set_wait(struct stop *stop, const struct trace *t,
     stop->tail = 0;
     if (p->row == ROW_NONE || t->spans.kind[p->row] != SPAN_API) return;
     int64_t end = span_end(t, p->row);
-    /* only the call's last piece does it */
+    /* only the call's last piece waits */
     if (p->ts + p->dur < end || !call_waits(t, p->row)) return;
     /* a copy waits for itself, any other call for what ended last */
     if (stop->first < stop->end) stop->wait = stop->end - 1;
     size_t k = ended_by(s, end + CLOCK_NS * PS_PER_NS);
     for (int n = 0; stop->wait == DEP_NONE && k-- > 0 && n < LOOK_MAX; n++)
-        /* what was launched later cannot have been waited for */
+        /* work that was launched later cannot have been waited for */
         if (s->v[k] < stop->end) stop->wait = s->v[k];
     if (stop->wait == DEP_NONE) return;
     int64_t from = work_end(&s->d->works[stop->wait]);
@@ -230,7 +231,7 @@ static bool join_waits(struct deps *d, const struct trace *t) {
     return true;
 }
 
-/* What a launching call takes when nothing holds it up: the median. */
+/* Finds what a launching call takes when nothing holds it up: the median. */
 static bool set_call(struct deps *d, const struct trace *t) {
     int64_t *v = malloc((d->line.n + 1) * sizeof *v);
     size_t n = 0;
@@ -299,7 +300,7 @@ static int by_step(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* All steps of the source that count, by length; the caller frees *v. */
+/* Lists the steps of the source that count, by length; the caller frees *v. */
 static int by_length(const struct trace *t, uint32_t source, const bool *in,
                      struct step_length **v, size_t *n, struct ops_err *e) {
     const struct source *s = &t->sources[source];

@@ -15,6 +15,7 @@
 #ifndef ANALYZE_STEPS_DEPS_H
 #define ANALYZE_STEPS_DEPS_H
 
+#include "model/ids.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,23 +29,23 @@ struct trace;
  * was in. The step's thread leads; where it only waits inside a region or
  * records nothing, a thread that it feeds (autograd, an executor) takes over.
  * So the pieces of a step are disjoint, in order, and cover the step's host
- * side without a hole. Rows are row_ids of the trace. */
+ * side without a hole. */
 
 struct piece {
     int64_t ts, dur; /* ps, as traced */
-    uint32_t row;    /* the innermost span, or ROW_NONE: nothing recorded */
+    row_id row;      /* the innermost span, or ROW_NONE: nothing recorded */
     uint32_t edges;  /* recorded begins and ends inside it: two an event */
     bool input;      /* the step's thread waits for or prepares its input */
 };
 
-/* Zeroed is empty. */
+/* A zeroed one is empty. */
 struct timeline {
     struct piece *v;
     size_t n, cap;
     int64_t ts, end; /* the host side of the step */
 };
 
-/* Which threads a source's program runs on; worked out once per source. */
+/* Which threads a source's program runs on; it is set up once per source. */
 struct host_side {
     const struct trace *t;
     uint32_t source;
@@ -57,14 +58,14 @@ struct host_side {
     int64_t *made;        /* the same where it is our own */
 };
 
-/* first, of phases_first_launches, is borrowed: it is the same for all sources.
- * NULL: made here. */
+/* first, from phases_first_launches, is borrowed: it is the same for all
+ * sources. If it is NULL, it is made here. */
 int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
                    const int64_t *first, struct ops_err *e);
 void host_side_free(struct host_side *h);
 
-/* The line through [ts, end). O(n log n) in the spans inside and the source's
- * threads. */
+/* Makes the line through [ts, end). O(n log n) in the spans inside and the
+ * source's threads. */
 int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
                    int64_t end, struct ops_err *e);
 void timeline_free(struct timeline *l);
@@ -79,11 +80,11 @@ size_t timeline_at(const struct timeline *l, int64_t ts);
 
 /* Device work of the step, in the order of launching. */
 struct work {
-    uint32_t row;
+    row_id row;
     int64_t ts, dur;
     uint32_t lane;  /* its stream, numbered from 0 within the step */
     uint32_t piece; /* of the line: where it was launched */
-    uint32_t call;  /* the launching call, or ROW_NONE */
+    row_id call;    /* the launching call, or ROW_NONE */
     uint32_t prev;  /* the work before it on its lane, or DEP_NONE */
     uint32_t after; /* work of another lane that it waited for, or DEP_NONE */
 };
@@ -114,8 +115,8 @@ struct deps {
 /* Is piece i of the line a call that launches a kernel and does not wait? */
 bool deps_launches(const struct deps *d, const struct trace *t, size_t i);
 
-/* The graph of a step; h is of the step's source. O(n log n) in what the step
- * holds. */
+/* Makes the graph of a step; h is of the step's source. O(n log n) in what the
+ * step holds. */
 int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
                struct ops_err *e);
 void deps_free(struct deps *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gaps: the device's work by start, over all its streams; a gap is where the
- * next begins after all before it have ended. Before the first and after the
- * last piece of work lie gaps without end, which the steps cut. */
+ * Gaps: the device's work is taken by start, over all its streams; a gap is
+ * where the next work begins after all before it have ended. Before the first
+ * and after the last work lie gaps without end, which the steps cut. */
 #include "analyze/steps/gaps.h"
 
 #include "analyze/shared/kernel_args.h"
@@ -30,8 +30,8 @@ void gaps_free(struct gaps *g) {
     *g = (struct gaps){0};
 }
 
-/* The work of a device, row by row, the links beside them. What takes no time
- * ends no gap. */
+/* Takes the work of a device, row by row, with the links. Work that takes no
+ * time ends no gap. */
 static bool take_work(struct device_works *p, uint32_t device) {
     const struct trace *t = p->t;
     const struct lists *of = &t->of_device;
@@ -57,7 +57,7 @@ static bool push_gap(struct gaps *g, struct gap gap) {
     return true;
 }
 
-/* All gaps, whatever the steps are. */
+/* Finds all gaps, whatever the steps are. */
 static bool sweep_work(const struct device_works *p, struct gaps *all) {
     const int64_t *ts = p->t->spans.ts;
     struct sort_key *k = malloc((p->n + 1) * sizeof *k);
@@ -138,15 +138,15 @@ int gaps_find(struct gaps *g, const struct trace *t, const struct phase_view *v,
  * next launch would come earlier by all of the op that waited, and by the way
  * back from there to the next op. */
 
-/* A device passes from one piece of work to the next in 1 to 10 us; what is
- * ready and waits longer waits for something. HTA draws this line, too. */
+/* A device passes from one piece of work to the next in 1 to 10 us; work that
+ * is ready and waits longer waits for something. HTA draws this line, too. */
 #define PASS_US 30
 
-/* The way back from a wait is Python between two ops, under a profiler 40 to
- * 150 us. Python that takes longer than this does something of its own. */
+/* The way back from a wait is Python between two ops, 40 to 150 us under a
+ * profiler. Python that takes longer than this does something of its own. */
 #define WAY_BACK_US 1000
 
-/* What a host thread did, as far as gaps ask. */
+/* What a host thread did, as far as it matters for gaps. */
 struct gap_thread {
     struct intervals sync;    /* it waited for the device */
     struct intervals api;     /* any driver call */
@@ -165,7 +165,7 @@ const char *idle_cause_name(enum idle_cause c) {
     return names[c];
 }
 
-/* Takes a driver call; XLA has spans of its own around those that wait. */
+/* Takes a driver call; XLA puts spans of its own around those that wait. */
 static bool take_call(const struct trace *t, row_id r, struct gap_thread *th) {
     uint8_t kind = t->spans.kind[r];
     if (kind != SPAN_API && kind != SPAN_RUNTIME) return true;
@@ -246,8 +246,8 @@ static const struct gap_thread *thread_of(const struct gap_parts *g,
 
 static int64_t at_most(int64_t v, int64_t most) { return v < most ? v : most; }
 
-/* The time in [a, b) that a CPU collective kept the thread waiting: one that
- * runs beside its ops does not. */
+/* Returns the time in [a, b) in which a CPU collective kept the thread waiting:
+ * one that runs beside the thread's ops does not. */
 static int64_t comm_beside(const struct gap_parts *g,
                            const struct gap_thread *th, int64_t a, int64_t b) {
     int64_t comm = phases_host(g->v, a, b).comm;
@@ -255,9 +255,9 @@ static int64_t comm_beside(const struct gap_parts *g,
                      : at_most(comm, b - a - intervals_overlap(&th->ops, a, b));
 }
 
-/* What the host did in [a, b): until the launching thread shows up it is the
- * step's thread that the device waits for (backward runs on a thread of its
- * own, which forward feeds). */
+/* Shares out what the host did in [a, b). Until the launching thread shows up,
+ * the device waits for the step's thread (backward runs on a thread of its own,
+ * which forward feeds). */
 static void weigh_host(struct gap_parts *g, int64_t a, int64_t b) {
     struct phase_host did = phases_host(g->v, a, b);
     const struct gap_thread *first = thread_of(g, g->step_thread);
@@ -288,9 +288,10 @@ static void weigh_host(struct gap_parts *g, int64_t a, int64_t b) {
     g->silent += b - a - did.known;
 }
 
-/* [a, end of the gap): the work was launched, or is just being launched. If it
- * waits long it is not for work of another stream, since none runs: the device
- * serves another program, or an event that was not recorded holds it up. */
+/* Shares out [a, end of the gap), in which the work was launched or is just
+ * being launched. A long wait is not for work of another stream, since none
+ * runs: the device serves another program, or an event that was not recorded
+ * holds it up. */
 static void weigh_device(struct gap_parts *g, int64_t a) {
     const struct trace *t = g->h->t;
     int64_t b = g->gap->end, called = span_end(t, g->gap->launch);
@@ -310,8 +311,8 @@ static void weigh_device(struct gap_parts *g, int64_t a) {
     g->ps[IDLE_UNKNOWN] += b - called - comm;
 }
 
-/* The last call of the thread that may wait and began by ts, if it still runs
- * then; or ROW_NONE. */
+/* Returns the last call of the thread that may wait and began by ts, if it
+ * still runs then; else ROW_NONE. */
 static row_id wait_at(const struct gap_parts *g, uint32_t track, int64_t ts) {
     const struct trace *t = g->h->t;
     const struct gap_thread *th = thread_of(g, track);
@@ -321,9 +322,9 @@ static row_id wait_at(const struct gap_parts *g, uint32_t track, int64_t ts) {
     return th->waits[i - 1];
 }
 
-/* What a wait is: for the copy that has just ended, if that brought data to
- * the device; else for results. A copy call that runs at that time waits only
- * if it is this copy's. IDLE_UNKNOWN: it does not wait. */
+/* Returns what a wait is: one for the copy that has just ended, if that brought
+ * data to the device; else one for results. A copy call that runs at that time
+ * waits only if it is this copy's. IDLE_UNKNOWN if it does not wait. */
 static enum idle_cause wait_kind(const struct gap_parts *g, row_id call) {
     const struct trace *t = g->h->t;
     row_id before = g->gap->before;
@@ -337,7 +338,7 @@ static enum idle_cause wait_kind(const struct gap_parts *g, row_id call) {
     return kind == COPY_D2H ? IDLE_SYNC : IDLE_COPY;
 }
 
-/* By how much earlier the next launch would come without that wait. */
+/* Returns how much earlier the next launch would come without that wait. */
 static int64_t cost_of_wait(const struct trace *t, row_id call) {
     enum { CLIMB = 64 }; /* real ops nest less deep */
     row_id op = call;    /* the outermost op around the call, or the call */
@@ -352,8 +353,8 @@ static int64_t cost_of_wait(const struct trace *t, row_id call) {
     return t->spans.dur[op] + back;
 }
 
-/* A gap that began in a wait: what the wait cost goes to it, off the host's
- * part first. */
+/* Gives what a wait cost, if the gap began in one, to that wait; it is taken
+ * off the host's part first. */
 static void weigh_wait(struct gap_parts *g) {
     row_id call = wait_at(g, g->thread, g->gap->start);
     if (call == ROW_NONE) call = wait_at(g, g->step_thread, g->gap->start);
@@ -370,8 +371,9 @@ static void weigh_wait(struct gap_parts *g) {
     g->ps[kind] += waited + host + launch;
 }
 
-/* No launch to go by: what the host did meanwhile, if the gap is more than
- * the device's own pause, and only as far as it was recorded. */
+/* Shares out a gap without a launch to go by: what the host did meanwhile
+ * counts, if the gap is more than the device's own pause, and only as far as it
+ * was recorded. */
 static void weigh_unlinked(struct gap_parts *g) {
     const struct gap *gap = g->gap;
     const struct step *st = &g->h->t->steps[gap->step];
@@ -382,7 +384,7 @@ static void weigh_unlinked(struct gap_parts *g) {
     }
     weigh_host(g, gap->start, gap->end);
     /* After the last work of all, and in the marker of the step, the program
-     * runs, be it in Python that nobody recorded. */
+     * runs, perhaps in Python that nobody recorded. */
     if (gap->after == ROW_NONE && g->step_thread != ROW_NONE &&
         st->marker != ROW_NONE && gap->start >= st->marker_ts &&
         gap->end <= sat_add(st->marker_ts, st->marker_dur))
@@ -414,7 +416,7 @@ enum idle_cause gap_cause(const struct gap_host *h, const struct phase_view *v,
         weigh_device(&g, until);
         weigh_wait(&g);
     }
-    /* the largest part; of equals the first in the order of the enum */
+    /* the largest part wins; of equals the first in the order of the enum */
     enum idle_cause cause = IDLE_INPUT;
     for (int i = 1; i < IDLE_CAUSES; i++)
         if (g.ps[i] > g.ps[cause]) cause = (enum idle_cause)i;

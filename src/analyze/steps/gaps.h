@@ -26,7 +26,7 @@ enum idle_cause {
     IDLE_CAUSES,
 };
 
-/* As interface and screen spell it: "comm-wait". */
+/* Returns the word that options and tables use: "comm-wait". */
 const char *idle_cause_name(enum idle_cause c);
 
 struct gap {
@@ -42,14 +42,14 @@ struct gaps {
     size_t n, cap;
 };
 
-/* The gaps of the view's device in its source's steps, by step, then time;
- * step_in, when not NULL, tells by step which count. Their lengths in a step
- * sum to the step less its busy time. O(device spans log streams). */
+/* Finds the gaps of the view's device in its source's steps, by step, then
+ * time; step_in, when not NULL, tells by step which count. Their lengths in a
+ * step sum to the step less its busy time. O(device spans log streams). */
 int gaps_find(struct gaps *g, const struct trace *t, const struct phase_view *v,
               const bool *step_in, struct ops_err *e);
 void gaps_free(struct gaps *g);
 
-/* What the causes are found from: by thread, its driver calls. */
+/* What causes are found from: for each thread its driver calls. */
 struct gap_host {
     const struct trace *t;
     struct gap_thread *threads; /* by track */
@@ -59,7 +59,7 @@ struct gap_host {
 int gap_host_init(struct gap_host *h, const struct trace *t, struct ops_err *e);
 void gap_host_free(struct gap_host *h);
 
-/* The cause of a gap of that view. O(log spans). */
+/* Returns the cause of a gap of that view. O(log spans). */
 enum idle_cause gap_cause(const struct gap_host *h, const struct phase_view *v,
                           const struct gap *g);
 

@@ -30,18 +30,19 @@ struct idle {
     struct host_tree tree;
     int64_t shown;    /* devices ... */
     wide idle, whole; /* ... and their time idle and in steps */
-    /* unknown: for want of a launch record, and though the work was ready */
+    /* causes not known: there is no launch record, or the work was ready */
     int64_t no_launch, ready;
     size_t left;   /* pairs of a device and a step that are still looked at */
     size_t passed; /* devices that were not, for there were too many */
 };
 
-/* A device is looked at step by step; a file may have any number of both. */
+/* So many pairs of a device and a step are looked at: a file may have any
+ * number of both. */
 enum { ANY_PAIRS = 1 << 18, PAIRS_PER_SPAN = 8 };
 
 static int64_t gap_length(const struct gap *g) { return g->end - g->start; }
 
-/* Says who launched that device work; what ran where nobody is known. */
+/* Says who launched that device work; where that is not known, what ran. */
 static void put_op(struct result *r, const char *col, const struct idle *d,
                    row_id work) {
     const struct trace *t = d->t;
@@ -84,7 +85,7 @@ static void idle_columns(struct result *r, const struct trace *t) {
     result_cols(r, cols, COUNT(cols));
 }
 
-/* The rows of a device, the largest cause first. */
+/* Adds the rows of a device, the largest cause first. */
 static void put_device(struct result *r, const struct idle *d,
                        const struct phase_view *v,
                        const struct cause_sum by[IDLE_CAUSES], int64_t idle) {

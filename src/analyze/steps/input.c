@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * input: one row per stage of the input pipeline, in the pipeline's order: the
- * one that hands out batches first, the source last. What is exposed sums to
- * the input phase of `steps`, to the picosecond. */
+ * one that hands out batches first, the source last. Exposed times sum to the
+ * input phase of `steps`, to the picosecond. */
 #include "analyze/analyze.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
@@ -81,8 +81,8 @@ static double ms_per_step(const struct input_stages *s, int64_t ps) {
     return s->steps > 0 ? (double)ps / (double)s->steps / PS_PER_MS : 0;
 }
 
-/* Returns the stage that is at work for the longest, or NULL: when it never
- * rests, it is what limits the pipeline. */
+/* Returns the stage that is at work for the longest, or NULL: if it never
+ * rests, it limits the pipeline. */
 static const struct input_stage *slowest(const struct input_stages *s) {
     const struct input_stage *most = NULL;
     for (size_t i = 0; i < s->n; i++)
@@ -90,7 +90,7 @@ static const struct input_stage *slowest(const struct input_stages *s) {
     return most;
 }
 
-/* Returns how long the steps' thread, or somebody in its place, waited. */
+/* Returns how long the steps' thread, or another in its place, waited. */
 static int64_t all_waited(const struct input_stages *s) {
     return sat_add(s->exposed, s->waited);
 }
@@ -156,7 +156,7 @@ static void put_stage(struct result *r, const struct input_stages *all,
     cell_text(r, "advice", advice_for(all, s));
 }
 
-/* Is the device waiting for input, and where? */
+/* Says whether the device waits for input, and where. */
 static void say_verdict(struct result *r, const struct input_stages *s) {
     const char *who = s->has_device ? "device" : "step's thread";
     const struct input_stage *most = NULL;
@@ -182,9 +182,9 @@ static void say_verdict(struct result *r, const struct input_stages *s) {
                       ms_per_step(s, s->waited));
 }
 
-/* Which stage limits the throughput. Nothing is said where the work that is
- * waited for was not recorded (a loader's workers), or where it costs nothing
- * because the device works meanwhile. */
+/* Says which stage limits the throughput. Nothing is said where the work that
+ * is waited for was not recorded (a loader's workers), or where it costs
+ * nothing because the device works meanwhile. */
 static void say_limit(struct result *r, const struct input_stages *s) {
     const struct input_stage *most = slowest(s);
     int64_t waited = all_waited(s);
@@ -220,7 +220,8 @@ static void say_copies(struct result *r, const struct input_stages *s) {
                   ms_per_step(s, pageable));
 }
 
-/* own: opscope's recorder wrote it, and the program says what is input. */
+/* Adds all remarks. own: opscope's recorder wrote the profile, and the program
+ * says what is input. */
 static void say_all(struct result *r, const struct input_stages *s, bool own) {
     bool any = false;
     bool workers = false; /* does a stage wait for processes of their own? */

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of a stage only while the stages are being found. */
+/* What is kept of a stage only while the stages are being found. */
 struct extra {
     str_id id;                /* its name, in names */
     wide raw;                 /* exposed on all devices of the source at hand */
@@ -47,7 +47,7 @@ struct stage_run {
     bool consumer;  /* the second: it belongs to that stage's parent */
 };
 
-/* Names that matter, as ids of the trace; STR_NONE: not in it. */
+/* Names that matter, as ids of the trace; STR_NONE if it has no such name. */
 struct known {
     str_id sync[SYNC_RUNS], async, process;
 };
@@ -95,7 +95,7 @@ struct stage_sweep {
 
 enum { KEY_ITERATOR = 0, KEY_WAIT = 1, KEY_CHILD = 2 };
 
-/* The stage of that key, made when new; ROW_NONE: out of memory. */
+/* Returns the stage of that key, made when new; ROW_NONE if out of memory. */
 static uint32_t stage_at(struct finder *f, uint32_t key, str_id name,
                          enum stage_kind kind) {
     struct input_stages *s = f->s;
@@ -118,7 +118,7 @@ static uint32_t stage_at(struct finder *f, uint32_t key, str_id name,
 
 static uint32_t child_at(struct finder *f, uint32_t parent, struct bytes name,
                          enum stage_kind kind) {
-    /* parents are told from the fixed keys by their own range */
+    /* keys of parents have a range of their own, apart from the fixed keys */
     uint32_t key = parent == ROW_NONE ? KEY_CHILD : parent + 3;
     uint32_t i = stage_at(f, key, strs_intern(&f->s->names, name), kind);
     if (i != ROW_NONE) f->s->v[i].parent = parent;
@@ -129,8 +129,8 @@ static const char *stage_text(const struct finder *f, uint32_t i) {
     return strs_text(&f->s->names, f->x[i].id);
 }
 
-/* Of two that ask the same iterator (training and validation) the first by
- * name is the parent: threads have no order. */
+/* Sets the parent. Of two that ask the same iterator (training and validation)
+ * the first by name is taken: threads have no order. */
 static void set_parent(struct finder *f, uint32_t i, uint32_t parent) {
     uint32_t now = f->s->v[i].parent;
     if (parent == now || parent == ROW_NONE || parent == i) return;
@@ -148,7 +148,7 @@ static bool add_work(struct intervals *s, int64_t start, int64_t end) {
     return intervals_extend(s, start, end);
 }
 
-/* The innermost stage owns the time from w->at on. False: out of memory. */
+/* Gives the innermost stage the time from w->at on; false if out of memory. */
 static bool charge(struct stage_sweep *w, int64_t to) {
     const struct open_stage *top = &w->v[w->n - 1];
     struct finder *f = w->f;
@@ -169,7 +169,7 @@ static bool charge(struct stage_sweep *w, int64_t to) {
     return true;
 }
 
-/* Settles all time before ts and closes what ended. */
+/* Settles all time before ts and closes the stages that ended. */
 static bool settle(struct stage_sweep *w, int64_t ts) {
     while (w->n > 0) {
         if (!charge(w, ts)) return false;
@@ -207,7 +207,7 @@ static bool top_is(const struct stage_sweep *w, enum stage_kind kind) {
     return w->n > 0 && w->f->s->v[top_stage(w)].kind == kind;
 }
 
-/* A span that the pipeline's names tell of. */
+/* Takes a span that the pipeline's names tell of. */
 static bool take_named(struct stage_sweep *w, row_id r, bool iterator) {
     struct finder *f = w->f;
     str_id id = f->t->spans.name[r], name = map_get(&f->fold, id);
@@ -236,8 +236,8 @@ static bool take_named(struct stage_sweep *w, row_id r, bool iterator) {
         top->end = end;
         return true;
     }
-    /* A program that records itself waits where its step does; what another
-     * thread calls input it makes. */
+    /* A program that records itself waits for input on its step's thread; what
+     * another thread calls input is input being made. */
     bool makes = !w->on_step && f->t->sources[w->source].by_opscope;
     if (!w->on_step && !makes && w->n == 0 && select_has(f->selection, r) &&
         !intervals_add(&w->waits, f->t->spans.ts[r], span_end(f->t, r)))
@@ -251,7 +251,7 @@ static uint64_t run_key(uint32_t source, int64_t id) {
     return hash_pair((uint64_t)id, source);
 }
 
-/* The user's function is started here, and not waited for. */
+/* Takes the start of the user's function, which is not waited for. */
 static bool take_async(struct stage_sweep *w, row_id r) {
     struct finder *f = w->f;
     bool around = w->n > 0;
@@ -263,7 +263,7 @@ static bool take_async(struct stage_sweep *w, row_id r) {
     return map_set(&f->runs, run_key(w->source, id), (uint32_t)f->nruns++);
 }
 
-/* One span of a host thread. */
+/* Takes one span of a host thread. */
 static bool take_span(struct stage_sweep *w, row_id r) {
     const struct trace *t = w->f->t;
     uint16_t class = span_class(t, r);
@@ -312,9 +312,9 @@ static bool sweep_track(struct finder *f, uint32_t track, bool on_step,
 
 /* ---- the thread that pins memory ---- */
 
-/* DataLoader(pin_memory=True) has a thread that does nothing but ask what kind
- * of memory a tensor is in, get pinned memory and copy. It is known by these
- * calls: its name is not always recorded. */
+/* Takes the thread of DataLoader(pin_memory=True), which does nothing but ask
+ * what kind of memory a tensor is in, get pinned memory and copy. It is known
+ * by these calls: its name is not always recorded. */
 static bool take_pins(struct finder *f, uint32_t track) {
     const struct trace *t = f->t;
     bool pins = false;
@@ -346,7 +346,7 @@ static bool take_pins(struct finder *f, uint32_t track) {
 
 static bool take_copy(struct finder *f, row_id r) {
     const struct trace *t = f->t;
-    /* the name says it alone: arguments are read for those that matter */
+    /* the name alone decides: arguments are read only for those that matter */
     struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
     enum copy_kind by_name = copy_kind_of(name);
     if (by_name != COPY_H2D && by_name != COPY_OTHER) return true;
@@ -372,7 +372,7 @@ static bool take_copy(struct finder *f, row_id r) {
 
 /* ---- one source ---- */
 
-/* When the source's steps that count ran. */
+/* Finds when the source's steps that count ran. */
 static bool step_times(const struct finder *f, uint32_t source,
                        struct intervals *out) {
     const struct trace *t = f->t;
@@ -386,7 +386,7 @@ static bool step_times(const struct finder *f, uint32_t source,
     return true;
 }
 
-/* The steps' sums, and their input phase as `steps` shows it. */
+/* Adds up the steps, and their input phase as `steps` shows it. */
 static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
     const struct trace *t = f->t;
     const struct source *s = &t->sources[source];
@@ -405,7 +405,8 @@ static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
         row_id m = st->marker;
         if (m == ROW_NONE || t->tracks[t->spans.track[m]].kind != TRACK_THREAD)
             continue;
-        /* what is between a marker's start and the first event after it */
+        /* this is the time between a marker's start and the first event after
+         * it */
         int64_t end = span_end(t, m), next = end;
         if (m + 1 < t->tracks[t->spans.track[m]].end &&
             t->spans.ts[m + 1] < end)
@@ -417,7 +418,7 @@ static bool add_steps(struct finder *f, uint32_t source, int64_t *input) {
     return true;
 }
 
-/* Exposed times are the mean of the devices'. */
+/* Makes exposed times the mean of the devices'. */
 static void share_exposed(struct finder *f, int64_t input) {
     int64_t views = (int64_t)f->input.n, rest = input;
     for (size_t k = 0; k < f->ntouched; k++) {
@@ -428,7 +429,7 @@ static void share_exposed(struct finder *f, int64_t input) {
         f->x[i].raw = 0;
     }
     /* What rounding left or took too much, less than a picosecond a step and
-     * stage, goes to those that were exposed: within their own time, and not
+     * stage, goes to stages that were exposed: within their own time, and not
      * below 0. */
     for (size_t k = 0; views > 1 && rest != 0 && k < f->ntouched; k++) {
         struct input_stage *s = &f->s->v[f->touched[k]];
@@ -442,7 +443,7 @@ static void share_exposed(struct finder *f, int64_t input) {
     f->ntouched = 0;
 }
 
-/* Waits of others than the step's thread (model.fit: the executor's) while
+/* Adds waits of others than the step's thread (model.fit: the executor's) while
  * nothing was computed: the mean of the views. */
 static bool add_waited(struct finder *f, uint32_t source,
                        struct intervals *waits, const struct intervals *steps) {
@@ -496,7 +497,7 @@ static bool take_source(struct finder *f, uint32_t source) {
 
 /* ---- parents, functions, order ---- */
 
-/* Iterators on threads of their own: who asks them stands in their name. */
+/* Sets parents of iterators on other threads: their names say who asks them. */
 static void name_parents(struct finder *f) {
     for (uint32_t i = 0; i < f->s->n; i++) {
         if (f->s->v[i].parent != ROW_NONE) continue;
@@ -527,7 +528,7 @@ static void cut_circles(struct finder *f) {
     }
 }
 
-/* The function's spans on one of the executor's threads. */
+/* Takes the function's spans on one of the executor's threads. */
 static bool take_process(struct finder *f, uint32_t track) {
     const struct trace *t = f->t;
     const struct track *tr = &t->tracks[track];
@@ -580,9 +581,9 @@ static bool take_functions(struct finder *f) {
     return ok;
 }
 
-/* A stage that leaves the work to other threads waits for them in its own
- * time: a prefetch, a parallel map or interleave, a loader with workers. What
- * copies do on the device keeps no thread busy. */
+/* Finds how long stages were at work. A stage that leaves the work to other
+ * threads (a prefetch, a parallel map or interleave, a loader with workers)
+ * waits for them in its own time. Copies on the device keep no thread busy. */
 static void set_busy(struct finder *f) {
     for (size_t i = 0; i < f->s->n; i++) {
         uint32_t up = f->s->v[i].parent;
@@ -602,7 +603,7 @@ static void set_busy(struct finder *f) {
     }
 }
 
-/* Siblings: the larger first, then by name. */
+/* Compares siblings: the larger first, then by name. */
 static int by_time(const void *a, const void *b) {
     const struct input_stage *x = *(const struct input_stage *const *)a;
     const struct input_stage *y = *(const struct input_stage *const *)b;
@@ -611,8 +612,8 @@ static int by_time(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* Names the stages and marks those that are shown: with a call or an exposed
- * moment in the scope, or above such a one. Returns their number. */
+/* Names the stages and marks those that are shown: those with a call or an
+ * exposed moment in the scope, and those above them. Returns their number. */
 static size_t mark_shown(struct finder *f) {
     size_t n = 0;
     for (uint32_t i = 0; i < f->s->n; i++) {
@@ -680,14 +681,14 @@ static bool order_stages(struct finder *f) {
  * written by hand has fewer inputs. */
 enum { INDICES_SHOWN = 16 };
 
-/* Text that is used again and again; n is 0: nothing. */
+/* Text that is used again and again; n is 0 when it holds nothing. */
 struct buf {
     uint8_t *p;
     size_t n, cap;
 };
 
-/* The name with every index as [*]; empty: it has none. False: out of
- * memory. */
+/* Makes the name with every index as [*]; empty if it has none. Returns false
+ * if out of memory. */
 static bool without_indices(struct buf *b, struct bytes name) {
     b->n = 0;
     if (memchr(name.p, '[', name.n) == NULL) return true;
@@ -707,9 +708,9 @@ static bool without_indices(struct buf *b, struct bytes name) {
     return true;
 }
 
-/* Fills f->fold, for names of spans of the input pipeline. A path with
- * indices, A::FlatMap[7]::B, of which there are too many becomes
- * A::FlatMap[*]::B. False: out of memory. O(names of the trace). */
+/* Fills f->fold for names of spans of the input pipeline. A path with indices,
+ * A::FlatMap[7]::B, of which there are too many becomes A::FlatMap[*]::B.
+ * Returns false if out of memory. O(names of the trace). */
 static bool fold_names(struct finder *f) {
     const struct trace *t = f->t;
     struct strs folded;     /* names without their indices ... */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The stages of the input pipeline: tf.data iterators, DataLoader waits and the
  * ops inside them, regions of hand-written loops, the thread that pins memory,
- * copies to the device. Each with its time, and with the part of it for which
- * the device (with none: the step's thread) really waited. */
+ * copies to the device. Each has its time, and the part of it for which the
+ * device (without one: the step's thread) really waited. */
 #ifndef ANALYZE_STEPS_INPUT_STAGES_H
 #define ANALYZE_STEPS_INPUT_STAGES_H
 
@@ -52,8 +52,8 @@ struct input_stages {
     struct strs names;
 };
 
-/* Finds them. O(host spans), but for arguments of executor spans, which are
- * read when parallel maps are there. */
+/* Finds the stages. O(host spans), but for arguments of executor spans, which
+ * are read when there are parallel maps. */
 int input_stages_init(struct input_stages *s, const struct trace *t,
                       const struct selection *in, struct ops_err *e);
 void input_stages_free(struct input_stages *s);

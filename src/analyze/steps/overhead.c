@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cost of recording, from measurements of the same program with and without
- * its profiler. One table; each figure says where it is from. */
+ * The cost of recording, from measurements of the same program with and without
+ * its profiler. It is one table; each figure says where it is from. */
 #include "analyze/steps/overhead.h"
 
-#include "analyze/shared/framework.h"
+#include "analyze/shared/missing.h"
 #include "base/facts.h"
 #include "base/sort.h"
 #include "model/format.h"
@@ -31,10 +31,10 @@ enum {
     JAX_NS = 170,
 };
 
-/* How fast this host records: trivial ops tell. torch's aten::t and
+/* Trivial ops tell how fast this host records. torch's aten::t and
  * aten::transpose do nothing but call another op, so that their own time is
  * mostly that of recording. On the machine of the figures above it was as
- * below; a host that takes less time for it records faster. (One that takes
+ * below; a host that takes less time for it records faster. (A host that takes
  * more is disturbed by other things: no more than the figures is taken off.) */
 enum {
     WRAPPER_NS = 1000,       /* own time with no option on ... */
@@ -44,8 +44,8 @@ enum {
     WRAPPED_MAX = 64,        /* spans inside one; with more it is none */
 };
 
-/* The time that a call of one op by another takes in the outer one, or -1:
- * it calls none or more. */
+/* Returns the time that a call of one op by another takes in the outer one; -1
+ * if it calls none or more. */
 static int64_t wrapper_time(const struct trace *t, row_id r, row_id end) {
     if (r + 1 >= end || t->spans.parent[r + 1] != r) return -1;
     int64_t last = span_end(t, r + 1);
@@ -54,7 +54,7 @@ static int64_t wrapper_time(const struct trace *t, row_id r, row_id end) {
     return t->spans.dur[r] - t->spans.dur[r + 1];
 }
 
-/* The median of such times in ps, or -1: too few. */
+/* Returns the median of such times in ps; -1 if there are too few. */
 static int64_t wrapper_median(const struct trace *t, uint32_t source) {
     str_id name[2] = {strs_find(&t->strs, bytes_of(op_thin[0])),
                       strs_find(&t->strs, bytes_of(op_thin[1]))};
@@ -77,7 +77,7 @@ static int64_t wrapper_median(const struct trace *t, uint32_t source) {
     return n >= WRAPPERS_MIN ? v[n / 2] : -1;
 }
 
-/* ns, scaled to this host: between a half and all of it. */
+/* Scales ns to this host: the result is between a half and all of it. */
 static int64_t scaled(const struct trace *t, uint32_t source, int64_t ns) {
     const struct source *s = &t->sources[source];
     int64_t usual = WRAPPER_NS +

@@ -54,7 +54,7 @@ struct steps {
  * spans than pairs of a step and a device. */
 enum { ANY_ROWS = 1 << 18, ROWS_PER_SPAN = 8, ANY_PAIRS = 1 << 23 };
 
-/* What all rows of a step share. */
+/* Makes the row with what all rows of a step share. */
 static struct step_row row_of_step(const struct steps *w, size_t i) {
     const struct step *st = &w->t->steps[i];
     return (struct step_row){
@@ -69,7 +69,7 @@ static struct step_row row_of_step(const struct steps *w, size_t i) {
     };
 }
 
-/* Adds a row, with what it would be without the profiler. */
+/* Adds a row, with what the step would take without the profiler. */
 static bool push_row(struct steps *w, struct step_row *l) {
     int64_t per = w->per[l->source];
     l->has_bare = per >= 0;
@@ -93,7 +93,7 @@ static void limit_devices(struct steps *w) {
     w->sparse = pairs > w->rows_left;
 }
 
-/* A row per device; where there are too many, per device that did anything. */
+/* Adds a row per device; if that is too many, per device that did anything. */
 static bool add_devices(struct steps *w, size_t i) {
     const struct step *st = &w->t->steps[i];
     size_t k = w->ph.view_first[st->source];
@@ -121,8 +121,7 @@ static bool add_devices(struct steps *w, size_t i) {
     return true;
 }
 
-/* The rows of one step: one, or one per device. Steps come source by
- * source. */
+/* Adds the rows of a step: one, or one per device. Steps come by source. */
 static bool add_step(struct steps *w, size_t i, enum by by) {
     const struct step *st = &w->t->steps[i];
     struct step_row l = row_of_step(w, i);
@@ -139,7 +138,7 @@ static bool add_step(struct steps *w, size_t i, enum by by) {
     return push_row(w, &l);
 }
 
-/* Rows of steps added up by epoch. */
+/* Adds up the rows of steps by epoch. */
 static bool add_epochs(struct steps *w) {
     row_id open = ROW_NONE;
     uint32_t source = ROW_NONE;
@@ -256,9 +255,9 @@ static void put_step_row(struct result *r, const struct trace *t,
     }
 }
 
-/* Median of the steps' lengths, or of what they would be without the profiler:
- * of an even number the lower one, which is a step that exists; 0 when there
- * are none. */
+/* Returns the median of the steps' lengths, or of what they would be without
+ * the profiler; of an even number the lower one, which is a step that exists; 0
+ * if there are none. */
 static int64_t median(const struct steps *w, bool bare, struct result *r) {
     int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
     if (v == NULL) return 0;
@@ -268,8 +267,8 @@ static int64_t median(const struct steps *w, bool bare, struct result *r) {
     return v[(w->n - 1) / 2];
 }
 
-/* The most devices that one of the shown sources has; views stand by source,
- * and so do lines. */
+/* Returns the most devices that one of the shown sources has; views and lines
+ * are both ordered by source. */
 static size_t most_devices(const struct steps *w) {
     size_t most = 0;
     for (size_t i = 0, k = 0; i < w->n; i++) {
@@ -285,7 +284,7 @@ static size_t most_devices(const struct steps *w) {
     return most;
 }
 
-/* What to know before reading the numbers. */
+/* Says what to know before reading the numbers. */
 static void add_remarks(struct result *r, const struct steps *w, enum by by) {
     if (w->n == 0 || by == BY_EPOCH) return;
     int64_t mid = median(w, false, r), bare = median(w, true, r);

@@ -18,10 +18,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Does the program run there, or wait for its batch in the step's place? What
- * a pipeline does ahead of the program is no part of its line, nor is what a
- * program that records itself calls input on another thread: it is made
- * there. */
+/* Does the program run on this thread, or wait there for its batch in the
+ * step's place? Work of a pipeline ahead of the program is no part of its line,
+ * nor is what a program that records itself calls input on another thread: the
+ * input is made there. */
 static bool is_line(const struct trace *t, uint32_t track) {
     const struct track *tr = &t->tracks[track];
     bool waits = !t->sources[tr->source].by_opscope, works = false;
@@ -108,7 +108,7 @@ static bool open_span(struct line_sweep *s, row_id r) {
     return true;
 }
 
-/* Closes what is no longer open at ts. */
+/* Closes the spans that are no longer open at ts. */
 static bool close_until(struct line_sweep *s, int64_t ts) {
     while (s->depth > 0) {
         int64_t end = span_end(s->t, s->stack[s->depth - 1]);
@@ -120,7 +120,7 @@ static bool close_until(struct line_sweep *s, int64_t ts) {
     return true;
 }
 
-/* The pieces of one thread, with holes as pieces of no span. */
+/* Makes the pieces of one thread, with holes as pieces of no span. */
 static bool sweep_thread(struct timeline *out, const struct trace *t,
                          uint32_t track, const struct timeline *like,
                          const int64_t *first) {
@@ -129,7 +129,7 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
     struct line_sweep s = {
         .t = t, .out = out, .now = ts, .end = end, .first = first};
     const struct track *tr = &t->tracks[track];
-    /* what was open before the line begins: the chain around the innermost */
+    /* these spans were open before the line began: the chain of parents */
     row_id chain[256]; /* deeper ones are cut: only their owner is lost */
     size_t n = 0;
     bool ok = true;
@@ -149,8 +149,8 @@ static bool sweep_thread(struct timeline *out, const struct trace *t,
     return ok;
 }
 
-/* How much a piece has to say about what the program did; own: on the step's
- * thread, or laid over it before. */
+/* Returns how much a piece says about what the program did; own: it is on the
+ * step's thread, or was laid over it before. */
 static int strength(const struct trace *t, const struct piece *p, bool own) {
     if (p->input) return own ? 3 : 2;
     if (p->row == ROW_NONE) return 0;
@@ -163,7 +163,7 @@ static int strength(const struct trace *t, const struct piece *p, bool own) {
     }
 }
 
-/* Appends, or makes the last piece longer when it is the same span's. */
+/* Appends a piece, or makes the last one longer if it is the same span's. */
 static bool append(struct timeline *l, struct piece p) {
     if (p.dur <= 0) return true;
     struct piece *last = l->n > 0 ? &l->v[l->n - 1] : NULL;
@@ -176,7 +176,7 @@ static bool append(struct timeline *l, struct piece p) {
     return true;
 }
 
-/* Which of two pieces leads: the stronger; of equals the one on the step's
+/* Returns the piece that leads: the stronger; of equals the one on the step's
  * thread, else the one whose span began first. (Not the first by number:
  * threads may be numbered in any way.) */
 static const struct piece *leader(const struct trace *t, const struct piece *p,
@@ -219,9 +219,9 @@ static bool lay_over(const struct trace *t, struct timeline *a,
     return ok;
 }
 
-/* The other threads of the line, laid over each other two by two, so that
- * many threads cost no more than the log of their number. v has room for all;
- * what is left is v[0], if there is any (*n). */
+/* Lays the other threads of the line over each other two by two, so that many
+ * threads cost no more than the log of their number. v has room for all; what
+ * is left is v[0], if there is any (*n). */
 static bool add_threads(const struct host_side *h, const struct timeline *l,
                         struct timeline *v, size_t *n) {
     bool ok = true;
@@ -266,7 +266,7 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
         timeline_free(l);
         return fail_oom(e);
     }
-    /* Python frames are recorded beside the line: what they cost is in it */
+    /* Python frames are recorded beside the line: their cost is in the line */
     for (size_t i = 0; l->n > 0 && i < h->npython; i++) {
         const struct track *tr = &t->tracks[h->python[i]];
         for (row_id r = trace_row_at(t, tr, ts);

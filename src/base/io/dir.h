@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is in a folder, for those who search folders that may be anything:
- * links to folders are not followed, and there are limits to keep to. */
+ * What is in a folder, for searches of folders that may hold anything: links to
+ * folders are not followed, and a search keeps to limits. */
 #ifndef BASE_IO_DIR_H
 #define BASE_IO_DIR_H
 
@@ -22,8 +22,8 @@ struct dir_list {
     size_t n, cap;
 };
 
-/* Lists the files and folders in dir whose names do not begin with a point.
- * OPS_EIO: the folder cannot be opened. On success the caller frees. */
+/* Lists the files and folders in dir whose names do not begin with a point; the
+ * caller frees the list. Returns OPS_EIO if dir cannot be opened. */
 int dir_list(const char *dir, struct dir_list *out, struct ops_err *e);
 void dir_list_free(struct dir_list *l);
 

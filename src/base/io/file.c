@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Paths to bytes. The whole pages of a regular file are mapped; its last,
- * partial page is copied behind them into anonymous memory. So zeros follow
- * the contents whatever the size, and stay zeros when a running program
- * appends to the file. Small files are copied whole: a mapping costs the system
- * more than they are long, and it has only so many of them (a job may have ten
- * thousands of ranks). So are large ones, into a temporary file, where nobody
- * catches the SIGBUS of a mapped file that shrinks: a library must not end its
- * program. */
+ * partial page is copied behind them into anonymous memory. So zeros follow the
+ * contents whatever the size, and stay zeros when a running program appends to
+ * the file. Small files are copied whole: a mapping costs the system more than
+ * they are long, and the system has only so many mappings (a job may have ten
+ * thousands of ranks). Large files, too, are copied, into a temporary file,
+ * where nobody catches the SIGBUS of a mapped file that shrinks: a library must
+ * not end its program. */
 #include "base/io/file.h"
 #include "base/io/guard.h"
 #include "base/io/inflate.h"
@@ -23,12 +23,12 @@
 #define FIFO_LIMIT  ((size_t)16 << 30)
 #define RATIO_SLACK ((size_t)64 << 20)
 
-/* How much of it the files that are open have. */
+/* How much of the slack the open files use. */
 static size_t slack_used; /* atomic */
 
 enum { FIFO_PIECE = 4 << 20, FIFO_PATIENCE_MS = 10000, SMALL_FILE = 1 << 16 };
 
-/* What file_open hands out: the public part first. */
+/* What file_open hands out; the public part comes first. */
 struct own {
     struct file f;
     char *path; /* NULL: cannot shrink (scratch, bytes) */
@@ -49,7 +49,8 @@ static struct own *own_new(void) {
     return o;
 }
 
-/* Reads exactly n bytes at offset; less when the file has become shorter. */
+/* Reads n bytes at offset. Returns how many there were: less than n when the
+ * file has become shorter. */
 static ssize_t read_at(int fd, uint8_t *to, size_t n, size_t offset) {
     size_t got = 0;
     while (got < n) {
@@ -66,7 +67,7 @@ static int cannot_read(struct ops_err *e, int err) {
     return fail(e, OPS_EIO, "cannot be read: %s", strerror(err));
 }
 
-/* The same into a temporary file. False: no room for it. */
+/* Copies the file into a temporary file. Returns false if there is no room. */
 static bool copy_to_scratch(struct own *o, int fd, size_t size) {
     struct scratch s;
     struct ops_err e;
@@ -86,8 +87,8 @@ static bool copy_to_scratch(struct own *o, int fd, size_t size) {
     return true;
 }
 
-/* Maps size bytes of fd: whole pages from the file, the rest copied. False: the
- * system has no room for it. */
+/* Maps size bytes of fd: whole pages from the file, the rest copied. Returns
+ * false if the system has no room for the mapping. */
 static bool map(struct own *o, int fd, size_t size) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t whole = size / page * page, rest = size - whole;
@@ -114,7 +115,7 @@ static void unmap(struct own *o) {
 }
 
 /* Waits until there is something to read from the pipe, or its writer is gone;
- * where there is no writer at all, not for ever. */
+ * where there is no writer at all, it does not wait for ever. */
 static int await_data(int fd, bool writer, struct ops_err *e) {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int k;
@@ -174,7 +175,7 @@ static int unpack(struct own *o, struct ops_err *e) {
     TRY(scratch_open(&s, e));
     size_t n;
     bool damaged;
-    /* Files that are inflated at the same time may both get the rest. */
+    /* Files that are inflated at the same time may both get the rest of it. */
     size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
     size_t fair = by_ratio(o->f.disk_bytes);
     size_t limit = fair + (used < RATIO_SLACK ? RATIO_SLACK - used : 0);
@@ -254,7 +255,7 @@ int file_open(const char *path, struct file **out, struct ops_err *e) {
     while (fd < 0 && errno == EINTR);
     int rc = fd < 0 ? cannot_open(e, errno) : load(o, fd, path, e);
     if (fd >= 0) close(fd);
-    /* Twice: people do compress what is compressed already. */
+    /* The loop runs twice: people do compress what is compressed already. */
     for (int i = 0; i < 2 && rc == 0; i++) rc = unpack(o, e);
     if (rc != 0) {
         file_close(&o->f);
@@ -297,8 +298,8 @@ void file_close(struct file *f) {
     free(o);
 }
 
-/* Only pages of a file come back as they were: those of a regular file that
- * was mapped (such a file has its path) and of a temporary one. */
+/* Only pages of a file come back as they were: those of a regular file that was
+ * mapped (such a file has its path) and those of a temporary one. */
 void file_forget(const struct file *f, struct bytes part) {
     const struct own *o = (const struct own *)f;
     bool mapped = o->map.p != NULL && o->path != NULL;

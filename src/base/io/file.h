@@ -19,43 +19,43 @@ struct file {
 
 enum {
     /* A compressed file may grow to 200 times its size, and all that are open
-     * together to 64 MiB more: past that it is taken for a bomb. Real traces
-     * inflate 12 to 30 times. */
+     * together to 64 MiB more: past that a file is taken for a bomb. Real
+     * traces inflate 12 to 30 times. */
     FILE_MAX_RATIO = 200,
 };
 
-/* Opens and maps. Refuses what is not a regular file (a FIFO is read to its
- * end, up to 16 GiB). Errors: OPS_EIO (cannot open or read), OPS_ELIMIT (a
- * compression bomb), OPS_EFORMAT (compressed, and nothing can be inflated). A
- * damaged tail is no error: damaged is set. */
+/* Opens and maps a file. Refuses what is not a regular file (a FIFO is read to
+ * its end, up to 16 GiB). Returns OPS_EIO if it cannot be opened or read,
+ * OPS_ELIMIT if it is a compression bomb, OPS_EFORMAT if it is compressed and
+ * nothing can be inflated. A damaged tail is no error: damaged is set. */
 int file_open(const char *path, struct file **out, struct ops_err *e);
 
-/* Bytes in memory as a file; copies nothing: the caller keeps them alive and
- * must have 64 zero bytes behind them. For tests and fuzzers. */
+/* Makes a file of bytes in memory. Nothing is copied: the caller keeps them
+ * alive and must have 64 zero bytes behind them. For tests and fuzzers. */
 int file_from_bytes(struct bytes b, struct file **out, struct ops_err *e);
 
-/* The same for bytes at the start of a mapping, which it takes: file_close()
- * unmaps it, and so does a failure. */
+/* Does the same for bytes at the start of a mapping, which the file takes over:
+ * file_close() unmaps it, and so does a failure. */
 int file_from_mapping(struct bytes b, size_t mapped, struct file **out,
                       struct ops_err *e);
 
 void file_close(struct file *f);
 
-/* Lets go of the memory behind some of the contents, which were read and are
- * hardly needed again: reading them once more takes them from the system's
- * cache of the file. Does nothing where they are no file's pages. */
+/* Lets go of the memory behind a part of the contents that was read and is
+ * hardly needed again: a later read takes it from the system's cache of the
+ * file. Does nothing where the part is no file's pages. */
 void file_forget(const struct file *f, struct bytes part);
 
 /* Has the file on disk become shorter than what was mapped? Reading past its
  * new end gives zeros. */
 bool file_shrank(const struct file *f);
 
-/* Was such an end met by a read? Costs nothing: no look at the disk. */
+/* Did a read meet such an end? This costs no look at the disk. */
 bool file_tripped(const struct file *f);
 
 /* Installs the SIGBUS guard for mapped files that shrink: see guard.h. Without
- * it files are copied before they are read. By main(), or by a program that
- * asked for it. */
+ * the guard files are copied before they are read. main() calls it, or a
+ * program that asked for the guard. */
 void file_guard(void);
 
 #endif

@@ -33,7 +33,7 @@ static struct sigaction before;
 
 static size_t block_size(int k) { return (size_t)FIRST_BLOCK << k; }
 
-/* Slot i: block k begins with number FIRST_BLOCK * (2^k - 1). */
+/* Returns slot i: block k begins with number FIRST_BLOCK * (2^k - 1). */
 static struct slot *slot_at(int i) {
     unsigned n = (unsigned)i / FIRST_BLOCK + 1;
     int k = 31 - __builtin_clz(n);
@@ -43,7 +43,7 @@ static struct slot *slot_at(int i) {
 }
 
 /* Adds the next block to the free slots; the lock is held. */
-static bool grow(void) {
+static bool guard_grow(void) {
     int k = 0;
     while (k < BLOCKS && atomic_load(&blocks[k]) != NULL) k++;
     struct slot *block = k < BLOCKS ? calloc(block_size(k), sizeof *block)
@@ -62,7 +62,7 @@ bool guard_add(const void *p, size_t n, int *slot) {
     *slot = -1;
     if (n == 0) return true;
     pthread_mutex_lock(&lock);
-    if (first_free >= 0 || grow()) {
+    if (first_free >= 0 || guard_grow()) {
         *slot = first_free;
         first_free = slot_at(*slot)->next;
     }
@@ -103,9 +103,9 @@ static struct slot *slot_of(uintptr_t at) {
     return NULL;
 }
 
-/* Zeros over the page of `at`, and over more behind it each time: what is gone
- * there is gone to the end, and a fault for every page would cost more than
- * reading the file did. */
+/* Puts zeros over the page of `at`, and over more pages behind it each time: a
+ * file that is cut is gone to its end, and a fault for every page would cost
+ * more than reading the file did. */
 static bool put_zeros(struct slot *s, uintptr_t at) {
     enum { MOST = 20 }; /* 4 GiB */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = at & ~(page - 1);
@@ -118,8 +118,8 @@ static bool put_zeros(struct slot *s, uintptr_t at) {
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* Not ours: as if our handler were not there. Without one of its own the
- * program gets the default back, and the fault repeats. */
+/* Treats a fault that is not ours as if our handler were not there. Without a
+ * handler of its own the program gets the default, and the fault repeats. */
 static void pass_on(int sig, siginfo_t *info, void *context) {
     sigset_t old;
     if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
@@ -134,8 +134,8 @@ static void pass_on(int sig, siginfo_t *info, void *context) {
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* mmap, sigaction and sysconf are plain system calls or constants on Linux:
- * safe here. */
+/* mmap, sigaction and sysconf are plain system calls or constants on Linux, so
+ * a signal handler may call them. */
 static void on_sigbus(int sig, siginfo_t *info, void *context) {
     int saved = errno;
     uintptr_t at = (uintptr_t)info->si_addr;

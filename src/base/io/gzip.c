@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gzip out, by isa-l: level 1 of its own scale, about the size that zlib's
- * level 2 to 3 gives, several times as fast. */
+ * gzip is written by isa-l, at level 1 of its own scale: about the size that
+ * zlib's level 2 to 3 gives, several times as fast. */
 #include "base/io/gzip.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Inflating. isa-l for gzip: of three libraries measured on a torch trace of
- * 10.8 MB that holds 172 MB, into memory, it was the fastest (isa-l 4.2 GB/s
- * of output, libdeflate 3.5, zlib 1.4; tests/bench prints the first again);
- * it also streams, where libdeflate wants the final size beforehand. Output
- * goes into the mapped scratch file in large pieces: one page fault a page and
- * no copy. */
+ * Inflating. gzip is read by isa-l: of three libraries measured on a torch
+ * trace of 10.8 MB that holds 172 MB, into memory, it was the fastest (isa-l
+ * 4.2 GB/s of output, libdeflate 3.5, zlib 1.4; tests/bench prints the first
+ * again); it also streams, where libdeflate wants the final size beforehand.
+ * Output goes into the mapped scratch file in large pieces: one page fault a
+ * page and no copy. */
 #include "base/io/inflate.h"
 
 #include <fcntl.h>
@@ -20,14 +20,14 @@ enum {
     STEP = 256 << 20 /* the most that is reserved ahead */
 };
 
-/* Where output stands. */
+/* Where the output goes, and how far it is. */
 struct out {
     struct scratch *s;
     size_t n, limit;
 };
 
-/* Does zstd data begin here, behind its skippable frames, if any? Their magic
- * alone proves little. */
+/* Does zstd data begin here, behind its skippable frames, if any? The magic of
+ * those alone proves little. */
 static bool is_zstd(struct bytes b) {
     static const uint8_t frame[4] = {0x28, 0xb5, 0x2f, 0xfd};
     static const uint8_t magic[3] = {0x2a, 0x4d, 0x18};
@@ -48,7 +48,7 @@ enum packing inflate_sniff(struct bytes b) {
     return is_zstd(b) ? PACKING_ZSTD : PACKING_NONE;
 }
 
-/* Room for another piece; first tells the likely size of the whole. */
+/* Makes room for another piece; first is the likely size of the whole. */
 static int make_room(struct out *o, size_t first, struct ops_err *e) {
     size_t ahead = o->n / 2 < STEP ? o->n / 2 : STEP;
     size_t want = o->s->p == NULL ? first : o->n + PIECE + ahead;
@@ -66,7 +66,7 @@ static int took(struct out *o, size_t n, struct ops_err *e) {
                 o->limit);
 }
 
-/* What the trailer claims, if believable; else a usual ratio. */
+/* Returns the size that the trailer claims, if believable; else a guess. */
 static size_t gzip_guess(struct bytes in) {
     size_t usual = in.n * 16;
     if (in.n < 18) return usual;
@@ -76,7 +76,7 @@ static size_t gzip_guess(struct bytes in) {
     return (claim >= in.n && claim / 64 <= in.n ? claim : usual) + PIECE;
 }
 
-/* isa-l counts input in 32 bits. */
+/* Hands input over in parts, because isa-l counts it in 32 bits. */
 static void feed(struct inflate_state *z, struct bytes *in) {
     if (z->avail_in != 0) return;
     size_t n = in->n < (1u << 30) ? in->n : 1u << 30;
@@ -86,7 +86,7 @@ static void feed(struct inflate_state *z, struct bytes *in) {
     in->n -= n;
 }
 
-/* One member; z is reset. Sets *damaged at a cut, bad data or checksum. */
+/* Inflates one member; z is reset. Sets *damaged at a cut or bad data. */
 static int gzip_member(struct inflate_state *z, struct bytes *in, size_t guess,
                        struct out *o, bool *damaged, struct ops_err *e) {
     while (z->block_state != ISAL_BLOCK_FINISH) {
@@ -106,7 +106,7 @@ static int gzip_member(struct inflate_state *z, struct bytes *in, size_t guess,
     return 0;
 }
 
-/* Zeros behind the last member are padding, as tapes and block devices add. */
+/* Is all the rest padding? Tapes and block devices add zeros. */
 static bool only_zeros(struct bytes b) {
     for (size_t i = 0; i < b.n; i++)
         if (b.p[i] != 0) return false;
@@ -180,7 +180,7 @@ int inflate_into(struct bytes in, enum packing packing, size_t limit,
 
 enum { RAW_BYTES = 1 << 16, PADDING = 64 };
 
-/* Reads from a regular file; 0: nothing to be had. */
+/* Reads from a regular file. Returns how many bytes; 0 if there are none. */
 static size_t read_raw(const char *path, uint8_t *buf, size_t cap) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gzip and zstd: compressed bytes into a scratch file, straight into its
- * mapping. The contents decide, never a name. */
+ * gzip and zstd: compressed bytes are inflated straight into the mapping of a
+ * scratch file. The contents decide what a file is, never its name. */
 #ifndef BASE_IO_INFLATE_H
 #define BASE_IO_INFLATE_H
 
@@ -11,10 +11,10 @@ enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD };
 
 enum packing inflate_sniff(struct bytes b);
 
-/* Inflates in into s (opened), at most limit bytes. *n is how many there are.
- * A cut or wrong checksum keeps what came before it: *damaged. Errors:
- * OPS_ELIMIT (more than limit), OPS_EFORMAT (damaged before the first byte),
- * OPS_EIO (disk full). */
+/* Inflates in into s (opened), at most limit bytes; *n becomes their number. At
+ * a cut or a wrong checksum what came before is kept and *damaged is set.
+ * Returns OPS_ELIMIT (more than limit), OPS_EFORMAT (damaged before the first
+ * byte) or OPS_EIO (disk full). */
 int inflate_into(struct bytes in, enum packing packing, size_t limit,
                  struct scratch *s, size_t *n, bool *damaged,
                  struct ops_err *e);

@@ -28,7 +28,7 @@ static int refuse(const char *what, int err, struct ops_err *e) {
                 what, folder(), strerror(err));
 }
 
-/* For file systems that know no O_TMPFILE. */
+/* Opens a file by a name, where the file system knows no O_TMPFILE. */
 static int open_named(void) {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/opscope-XXXXXX", folder());
@@ -50,7 +50,7 @@ int scratch_open(struct scratch *s, struct ops_err *e) {
 
 /* Reserves bytes [s->cap, to) on disk. Returns 0 or an errno. Where files may
  * not become so large (ulimit -f) the system would send SIGXFSZ, which ends a
- * program; it is not asked. */
+ * program, so the system is not asked. */
 static int reserve(struct scratch *s, size_t to) {
     struct rlimit most;
     int rc;

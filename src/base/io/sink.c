@@ -30,8 +30,8 @@ void sink_over(struct sink *s, int (*put)(void *ctx, const void *p, size_t n),
 
 static bool keeps_all(const struct sink *s) { return s->fd < 0 && !s->put; }
 
-/* Makes buf such that it may go to a screen, but for a character that is not
- * whole yet; at the end all of it. In place: nothing becomes longer. */
+/* Cleans buf for a screen, except a character at its end that is not whole yet;
+ * at the end all of buf. Works in place: nothing becomes longer. */
 static void settle(struct sink *s, bool end) {
     if (!s->screen || s->n == s->settled) return;
     char *from = s->buf + s->settled;
@@ -42,7 +42,7 @@ static void settle(struct sink *s, bool end) {
     s->n = s->settled + n - whole;
 }
 
-/* 0, or errno. */
+/* Returns 0 or errno. */
 static int write_all(int fd, const char *p, size_t n) {
     for (size_t done = 0; done < n;) {
         ssize_t k = write(fd, p + done, n - done);
@@ -53,7 +53,7 @@ static int write_all(int fd, const char *p, size_t n) {
     return 0;
 }
 
-/* Writes the buffer to where it goes; of a screen's, what is settled. */
+/* Writes the buffer to where it goes; of a screen only what is settled. */
 static void drain(struct sink *s, bool end) {
     settle(s, end);
     size_t n = s->screen ? s->settled : s->n;

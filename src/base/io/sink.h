@@ -29,16 +29,16 @@ struct sink {
     size_t settled; /* of a screen: bytes of buf that may go out as they are */
 };
 
-/* A sink that keeps everything in memory: buf[0..n), not terminated. */
+/* Makes a sink that keeps everything in memory: buf[0..n), not terminated. */
 void sink_memory(struct sink *s);
 
-/* A sink over an open descriptor, which stays the caller's: for files. */
+/* Makes a sink over an open descriptor, which stays the caller's: for files. */
 void sink_fd(struct sink *s, int fd);
 
-/* A screen over an open descriptor, or (-1) in memory: for people. */
+/* Makes a screen over an open descriptor, or (-1) in memory: for people. */
 void sink_screen(struct sink *s, int fd);
 
-/* A sink that hands pieces of some 64 KiB to put, which returns 0 or errno. */
+/* Makes a sink that hands pieces of some 64 KiB to put (0 or errno). */
 void sink_over(struct sink *s, int (*put)(void *ctx, const void *p, size_t n),
                void *ctx);
 
@@ -54,16 +54,16 @@ void sink_printf(struct sink *s, const char *fmt, ...)
  * from outside. */
 void sink_control(struct sink *s, const char *sequence);
 
-/* Writes what is left. 0, or OPS_EIO/OPS_ELIMIT with the reason. A reader that
- * went away (EPIPE) is not an error worth words: e->text is then empty. */
+/* Writes what is left. Returns 0, or OPS_EIO or OPS_ELIMIT with the reason. If
+ * the reader went away (EPIPE), e->text is empty: no words are needed. */
 int sink_flush(struct sink *s, struct ops_err *e);
 
-/* One line to a descriptor that people read, with no memory but its own: what
- * may not stand in a line becomes '?', in place, and a line feed is put behind
- * it, for which line has room. */
+/* Writes one line to a descriptor that people read and allocates nothing: what
+ * may not stand in a line becomes '?' in place, and a line feed is put behind
+ * the line, which must have room for it. */
 void sink_line(int fd, char *line, size_t n);
 
-/* Frees the buffer; does not flush, does not close. */
+/* Frees the buffer; neither flushes nor closes. */
 void sink_free(struct sink *s);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Glob matching without recursion. When a piece after a star does not fit, it
- * is enough to give one more character to the *last* star: an earlier one
- * could never help. That bounds the work by pattern times text. */
+ * is enough to give one more character to the *last* star: giving one to an
+ * earlier star could never help. That bounds the work by pattern times text. */
 #include "base/text/glob.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* One character of UTF-8 at s (not at its end) and its length in bytes. */
+/* Returns the character of UTF-8 at s (not its end), and its length in
+ * bytes. */
 static uint32_t get_char(const char *s, size_t *len) {
     const unsigned char *p = (const unsigned char *)s;
     size_t n = p[0] < 0xc2   ? 1
@@ -28,7 +29,7 @@ static uint32_t get_char(const char *s, size_t *len) {
     return c;
 }
 
-/* The closing bracket of a set whose contents begin at p, or NULL. */
+/* Returns the closing bracket of a set whose contents begin at p, or NULL. */
 static const char *set_end(const char *p) {
     if (*p == '!' || *p == '^') p++;
     if (*p == ']') p++; /* first in the set it is an ordinary character */
@@ -52,7 +53,7 @@ static bool in_set(const char *p, const char *end, uint32_t c) {
     return found != negate;
 }
 
-/* Does the one item at p (not a star) match c? *next: the item after it. */
+/* Does the item at p (not a star) match c? *next is the item after it. */
 static bool item_match(const char *p, uint32_t c, const char **next) {
     size_t n;
     if (*p == '?') {

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Does the whole of text match? Characters are UTF-8 (bytes that are not count
- * one each). At worst O(pattern * text), for any pattern. */
+/* Does the whole of text match? Characters are UTF-8 (a byte that is no UTF-8
+ * counts as one). At worst O(pattern * text), for any pattern. */
 bool glob_match(const char *pattern, const char *text);
 
 /* Has the pattern any special character at all? */

@@ -13,9 +13,9 @@
 #include <emmintrin.h>
 #endif
 
-/* Which of the next 16 or 64 bytes equal c, as bits. SSE2 is part of x86-64;
- * elsewhere plain C does the same, slower. 64 bytes past the end of the data
- * may be read: files are mapped so (file.h). */
+/* Return which of the next 16 or 64 bytes equal c, as bits. SSE2 is part of
+ * x86-64; elsewhere plain C does the same, slower. They may read 64 bytes past
+ * the end of the data: files are mapped so (file.h). */
 #ifdef __SSE2__
 static inline uint32_t simd_eq16(const uint8_t *p, uint8_t c) {
     __m128i v = _mm_loadu_si128((const __m128i *)p);
@@ -23,7 +23,7 @@ static inline uint32_t simd_eq16(const uint8_t *p, uint8_t c) {
     return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v, k));
 }
 
-/* Which of 16 bytes end or change a string: a quote, a backslash. */
+/* Returns which of 16 bytes end or change a string: a quote, a backslash. */
 static inline uint32_t simd_quote16(const uint8_t *p) {
     __m128i v = _mm_loadu_si128((const __m128i *)p);
     __m128i q = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
@@ -54,8 +54,8 @@ static inline uint64_t simd_eq64(const uint8_t *p, uint8_t c) {
 }
 #endif
 
-/* Bit i of the result is the xor of bits 0..i: between an odd quote and the
- * next one all bits are set. */
+/* Returns x with bit i replaced by the xor of bits 0..i: between an odd quote
+ * and the next one all bits are set. */
 static inline uint64_t simd_prefix_xor(uint64_t x) {
     x ^= x << 1;
     x ^= x << 2;
@@ -65,7 +65,7 @@ static inline uint64_t simd_prefix_xor(uint64_t x) {
     return x ^ x << 32;
 }
 
-/* Marks damage where the reader stands. Always false. */
+/* Marks damage where the reader stands. Returns false. */
 static bool damaged(struct json *j) {
     j->bad = true;
     return false;
@@ -149,8 +149,8 @@ static void skip_word(struct json *j) {
     j->p = p;
 }
 
-/* Digits at p, up to end, onto *v; stops before 20 digits, which overflow, and
- * tells how many were read. */
+/* Reads digits from p up to end onto *v; stops before 20 digits, which
+ * overflow, and tells how many were read. Returns the place behind them. */
 static const uint8_t *read_digits(const uint8_t *p, const uint8_t *end,
                                   uint64_t *v, int *count) {
     while (p < end && byte_is_digit(*p) && *count < 19) {
@@ -160,7 +160,7 @@ static const uint8_t *read_digits(const uint8_t *p, const uint8_t *end,
     return p;
 }
 
-/* A number that is too long or has an exponent, by the C library. */
+/* Reads a number that is too long or has an exponent, by the C library. */
 static struct json_num slow_number(struct bytes text) {
     char buf[64];
     struct json_num n = {.kind = JSON_NAN};
@@ -174,7 +174,7 @@ static struct json_num slow_number(struct bytes text) {
     return n;
 }
 
-/* A number at p; *after is where it ends. */
+/* Reads a number at p; *after becomes the place where it ends. */
 static struct json_num parse_number(const uint8_t *p, const uint8_t *end,
                                     const uint8_t **after) {
     const uint8_t *start = p;
@@ -225,8 +225,8 @@ struct json_num json_number(struct json *j) {
     return n;
 }
 
-/* Which bracket opens and which closes what is being skipped. The other kind
- * comes in pairs inside it and need not be looked at. */
+/* Which bracket opens and which closes the value that is skipped. Brackets of
+ * the other kind come in pairs inside it and need not be looked at. */
 struct pair {
     uint8_t open, close;
     uint64_t depth; /* open ones */
@@ -252,8 +252,8 @@ static const uint8_t *skip_slow(const uint8_t *p, const uint8_t *stop,
     return p;
 }
 
-/* One 64-byte block without a backslash; *inside is all ones when it begins in
- * a string. Where the last open bracket closes, or NULL. */
+/* Skips a block of 64 bytes without a backslash; *inside is all ones when it
+ * begins in a string. Returns where the last open bracket closes, or NULL. */
 static const uint8_t *skip_block(const uint8_t *p, uint64_t *inside,
                                  struct pair *b) {
     assert(b->depth > 0);
@@ -269,8 +269,8 @@ static const uint8_t *skip_block(const uint8_t *p, uint64_t *inside,
     return NULL;
 }
 
-/* Behind the bracket that closes the one that was entered, or j->end and
- * bad. */
+/* Moves behind the bracket that closes the one that was entered, or to j->end
+ * and sets bad. */
 static void skip_nested(struct json *j, uint8_t open, uint8_t close) {
     const uint8_t *p = j->p;
     struct pair b = {open, close, 1};
@@ -312,7 +312,7 @@ void json_skip(struct json *j) {
 
 void json_skip_rest(struct json *j) { skip_nested(j, '{', '}'); }
 
-/* Four hex digits at p, or -1. */
+/* Returns the value of four hex digits at p, or -1. */
 static int hex4(const uint8_t *p, const uint8_t *end) {
     int v = 0;
     if (end - p < 4) return -1;
@@ -327,7 +327,7 @@ static int hex4(const uint8_t *p, const uint8_t *end) {
     return v;
 }
 
-/* \uXXXX at p (behind the u), pairs joined; returns the bytes used. */
+/* Reads \uXXXX at p (behind the u), pairs joined. Returns the bytes used. */
 static size_t unescape_u(const uint8_t *p, const uint8_t *end, uint32_t *code,
                          uint64_t *mended) {
     int hi = hex4(p, end);
@@ -369,8 +369,8 @@ size_t json_unescape(struct bytes raw, uint8_t *out, uint64_t *mended) {
             uint32_t code;
             uint8_t utf8[4];
             p += unescape_u(p, end, &code, mended);
-            /* the escape is 6 bytes at least where it is whole, so the
-             * encoding fits; a broken one (2 bytes) becomes one '?' */
+            /* a whole escape has at least 6 bytes, so the encoding fits; a
+             * broken one (2 bytes) becomes one '?' */
             size_t k = utf8_put(code, utf8);
             if (n + k > (size_t)(p - raw.p)) out[n++] = '?';
             else

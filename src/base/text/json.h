@@ -39,24 +39,25 @@ struct json_num {
 };
 
 static inline struct json json_reader(struct bytes b) {
-    /* no bytes at all may be NULL, to which nothing may be added */
+    /* p is NULL where there is nothing, and nothing may be added to that */
     const uint8_t *p = b.n > 0 ? b.p : (const uint8_t *)"";
     return (struct json){p, p + b.n, 0, false, false};
 }
 
-/* Blanks, tabs, line ends, and other control characters but NUL: that is what a
- * file becomes that is cut while it is read, and never a blank. */
+/* Passes over blanks, tabs, line ends and other control characters, but not
+ * NUL: a file that is cut while it is read reads as NULs, which are no
+ * blanks. */
 static inline void json_space(struct json *j) {
     while ((uint8_t)(*j->p - 1) < ' ' && j->p < j->end) j->p++;
 }
 
-/* The next byte that is not blank, or 0 at the end. */
+/* Returns the next byte that is not blank; 0 at the end. */
 static inline uint8_t json_peek(struct json *j) {
     json_space(j);
     return j->p < j->end ? *j->p : 0;
 }
 
-/* Steps into an object or list if it is next. */
+/* Steps into an object or list. Returns false if none is next. */
 static inline bool json_enter(struct json *j, uint8_t bracket) {
     if (json_peek(j) != bracket) return false;
     j->p++;
@@ -64,21 +65,22 @@ static inline bool json_enter(struct json *j, uint8_t bracket) {
     return true;
 }
 
-/* The next key of the object that was entered, the colon passed; false at its
- * closing brace (passed), or at damage (bad). */
+/* Reads the next key of the object that was entered, and passes the colon.
+ * Returns false at the closing brace (passed), or at damage (bad). */
 bool json_key(struct json *j, struct json_str *key);
 
-/* Is there another element in the list that was entered? False at its closing
- * bracket (passed), or at damage or the end (bad). */
+/* Is there another element in the list that was entered? Returns false at the
+ * closing bracket (passed), or at damage or the end (bad). */
 bool json_item(struct json *j);
 
-/* A string, if one is next; else false and nothing is moved. */
+/* Reads a string. Returns false if none is next; then nothing is moved. */
 bool json_string(struct json *j, struct json_str *out);
 
-/* A number, also one in quotes. Anything else is skipped and JSON_NAN. */
+/* Returns the number that is next, also one in quotes. Anything else is skipped
+ * and gives JSON_NAN. */
 struct json_num json_number(struct json *j);
 
-/* Passes over any value, however deep, in one go; bad when it is cut. */
+/* Passes over any value, however deep, in one go; a cut one sets bad. */
 void json_skip(struct json *j);
 
 /* Passes over the rest of an object of which some keys were read. */
@@ -89,7 +91,8 @@ void json_skip_rest(struct json *j);
  * counted in *mended. */
 size_t json_unescape(struct bytes raw, uint8_t *out, uint64_t *mended);
 
-/* As an integer, the fraction cut; false when it is none or does not fit. */
+/* Gives the number as an integer, the fraction cut. Returns false if it is no
+ * number or does not fit. */
 bool json_to_int(const struct json_num *n, int64_t *out);
 double json_to_double(const struct json_num *n);
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the good escape at p (a backslash), of n bytes; 0: none. */
+/* Returns the length of the good escape at p (a backslash); 0 if it is bad. */
 static size_t escape_len(const uint8_t *p, size_t n) {
     if (n < 2) return 0;
     if (p[1] != 'u') return strchr("\"\\/bfnrt", p[1]) && p[1] ? 2 : 0;
@@ -20,7 +20,7 @@ static size_t escape_len(const uint8_t *p, size_t n) {
     return 6;
 }
 
-/* Which half of a pair is the escape at p, of n bytes: 'h'igh, 'l'ow, or 0. */
+/* Returns which half of a pair the escape at p is: 'h'igh, 'l'ow, or 0. */
 static char half_of(const uint8_t *p, size_t n) {
     if (n < 6 || p[0] != '\\' || escape_len(p, n) != 6) return 0;
     if ((p[2] | 0x20) != 'd' || p[3] < '8') return 0;
@@ -36,12 +36,12 @@ void json_put_escape(struct sink *out, uint32_t c) {
                     (unsigned)(0xdc00 | (c & 0x3ff)));
 }
 
-/* What the bytes are: text; text as it stood between quotes in JSON; a whole
- * value, in which quotes and blanks are what they are. */
+/* What the bytes are: text; text as it stood between quotes in JSON; or a whole
+ * value, in which quotes and blanks stay as they are. */
 enum form { TEXT, QUOTED, VALUE };
 
-/* The escape at p, of n bytes, as it is written: kept, or what it should have
- * been. Returns the bytes that were read. */
+/* Writes the escape at p, of n bytes: as it is, or what it should have been.
+ * Returns the bytes that were read. */
 static size_t put_escaped(struct sink *out, const uint8_t *p, size_t n) {
     size_t k = escape_len(p, n);
     char half = half_of(p, n);
@@ -58,7 +58,8 @@ static size_t put_escaped(struct sink *out, const uint8_t *p, size_t n) {
     return k;
 }
 
-/* One character that cannot stand as it is, or not always; the same. */
+/* Writes one character that cannot stand as it is, or not always. Returns the
+ * bytes that were read. */
 static size_t put_odd(struct sink *out, const uint8_t *p, size_t n,
                       enum form form) {
     uint32_t c;
@@ -74,7 +75,7 @@ static size_t put_odd(struct sink *out, const uint8_t *p, size_t n,
     return k;
 }
 
-/* Runs of plain bytes are written in one go. */
+/* Writes all of b; runs of plain bytes are written in one go. */
 static void put_body(struct sink *out, struct bytes b, enum form form) {
     for (size_t i = 0; i < b.n;) {
         size_t from = i;
@@ -103,7 +104,7 @@ void json_put_value(struct sink *out, struct bytes raw) {
     else json_put(out, raw);
 }
 
-/* The strict reader: p moves on, or false. */
+/* The strict reader: each function moves p on, or returns false. */
 struct strict {
     const uint8_t *p, *end;
 };
@@ -159,7 +160,7 @@ static bool word(struct strict *s, const char *w) {
     return true;
 }
 
-/* A value that holds no others. */
+/* Reads a value that holds no others. */
 static bool scalar(struct strict *s) {
     uint8_t c = at(s);
     if (c == '"') return string(s);
@@ -167,7 +168,7 @@ static bool scalar(struct strict *s) {
     return word(s, "true") || word(s, "false") || word(s, "null");
 }
 
-/* The key and colon before a value of an object. */
+/* Reads the key and the colon before a value of an object. */
 static bool key(struct strict *s) {
     blanks(s);
     if (!string(s)) return false;

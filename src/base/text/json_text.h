@@ -9,32 +9,32 @@
 #include "base/io/sink.h"
 #include <stdbool.h>
 
-/* A JSON string. Bytes that are not UTF-8 become U+FFFD. */
+/* Writes a JSON string. Bytes that are not UTF-8 become U+FFFD. */
 void json_put(struct sink *out, struct bytes b);
 
-/* The same for text that stood between quotes in a JSON file: its escapes are
- * kept where they are good. Half of a surrogate pair is U+FFFD. */
+/* Writes a string of text that stood between quotes in a JSON file: its escapes
+ * are kept where they are good. Half of a surrogate pair becomes U+FFFD. */
 void json_put_raw(struct sink *out, struct bytes raw);
 
-/* A value as it stood in a JSON file; what is none by json_is_strict() becomes
- * a string. */
+/* Writes a value as it stood in a JSON file; what json_is_strict() refuses
+ * becomes a string. */
 void json_put_value(struct sink *out, struct bytes raw);
 
-/* The character alone, as an escape: \u009b, or a pair of them. PLAIN_BAD is
- * U+FFFD. */
+/* Writes one character as an escape: \u009b, or a pair of them. PLAIN_BAD
+ * becomes U+FFFD. */
 void json_put_escape(struct sink *out, uint32_t code);
 
 /* Is b one JSON value by the letter of RFC 8259 (depth at most 64)? Readers
  * of profiles take more than that; viewers do not. */
 bool json_is_strict(struct bytes b);
 
-/* The keys of an object so far. A source may give one twice, as JAX does,
- * which strict readers of JSON refuse: the second "_src" is "_src (2)". */
+/* The keys of an object so far. A source may give one twice, as JAX does, which
+ * strict readers of JSON refuse: a second "_src" is written as "_src (2)". */
 struct json_keys {
     struct bytes seen[64];
     unsigned n;
 };
-/* raw: the key is from a JSON file, with its escapes. */
+/* Writes a key. raw: it is from a JSON file, with its escapes. */
 void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
                   bool raw);
 

@@ -25,7 +25,7 @@ struct scale scale_time(uint64_t most, const char *micro) {
     return (struct scale){SEC, 3, "s"};
 }
 
-/* The unit of a row of powers of `base` that serves up to most. */
+/* Returns the unit, of a row of powers of `base`, that serves up to most. */
 static struct scale power_scale(uint64_t most, int64_t base,
                                 const char *const *names, size_t n) {
     struct scale s = {1, 0, names[0]};
@@ -47,7 +47,8 @@ struct scale scale_count(uint64_t most) {
     return power_scale(most, 1000, names, 6);
 }
 
-/* Whole part, point, decimals; the sign apart, as -0.5 has a whole part of 0 */
+/* Writes the whole part, a point and decimals; the sign comes apart, as -0.5
+ * has a whole part of 0. */
 static void put_fixed(char *buf, bool neg, uint64_t whole, uint64_t part,
                       int decimals) {
     const char *sign = neg && (whole || part) ? "-" : "";
@@ -56,11 +57,6 @@ static void put_fixed(char *buf, bool neg, uint64_t whole, uint64_t part,
     else
         snprintf(buf, NUMBER_MAX, "%s%llu.%0*llu", sign,
                  (unsigned long long)whole, decimals, (unsigned long long)part);
-}
-
-/* |v| as unsigned: INT64_MIN too. */
-static uint64_t magnitude(int64_t v) {
-    return v < 0 ? -(uint64_t)v : (uint64_t)v;
 }
 
 /* Splits |v| / unit into whole and decimals, rounded half up. */
@@ -106,7 +102,7 @@ char *number_float(double v, char buf[NUMBER_MAX]) {
     return buf;
 }
 
-/* A number and its unit, with decimals that leave at least three digits. */
+/* Writes a number and its unit, with at least three digits if it has them. */
 static char *human(int64_t v, struct scale s, char *buf, size_t n) {
     char num[NUMBER_MAX];
     if (s.unit > 1) s.decimals = magnitude(v) / (uint64_t)s.unit >= 100 ? 1 : 2;

@@ -9,6 +9,11 @@
 
 enum { NUMBER_MAX = 40 }; /* room for any of these */
 
+/* Returns v without its sign, that of INT64_MIN, too. */
+static inline uint64_t magnitude(int64_t v) {
+    return v < 0 ? -(uint64_t)v : (uint64_t)v;
+}
+
 /* A unit to show integers in: value / unit, with so many decimals. */
 struct scale {
     int64_t unit;
@@ -16,26 +21,27 @@ struct scale {
     const char *name; /* "ms", "MiB" */
 };
 
-/* The unit in which values up to `most` (>= 0) read well, for times in ps and
- * sizes in bytes. Micro is "us" where only ASCII is allowed. */
+/* Return the unit in which values up to `most` (>= 0) read well, for times in
+ * ps and sizes in bytes. micro is "us" where only ASCII is allowed. */
 struct scale scale_time(uint64_t most, const char *micro);
 struct scale scale_bytes(uint64_t most);
 
-/* For plain counts such as flops: K, M, G, T, P. */
+/* Returns the unit for plain counts such as flops: K, M, G, T, P. */
 struct scale scale_count(uint64_t most);
 
-/* v / unit, rounded half away from zero; what would round to 0 but is not 0
- * is shown as "<0.001". Returns buf. */
+/* Writes v / unit, rounded half away from zero; a value that is not 0 but would
+ * round to 0 is written as "<0.001". Returns buf. */
 char *number_scaled(int64_t v, struct scale s, char buf[NUMBER_MAX]);
 
-/* Picoseconds as microseconds with exactly that many decimals, 0 to 6. */
+/* Writes ps as microseconds with exactly so many decimals, 0 to 6. */
 char *number_us(int64_t ps, int decimals, char buf[NUMBER_MAX]);
 
-/* The shortest text that reads back as the same double; finite values only. */
+/* Writes the shortest text that reads back as the same double; v must be
+ * finite. Returns buf. */
 char *number_float(double v, char buf[NUMBER_MAX]);
 
-/* For people, one figure alone: ps as "1.23 ms", bytes as "1.50 GiB", into buf
- * of n bytes; returns buf. */
+/* Write one figure alone for people: ps as "1.23 ms", bytes as "1.50 GiB", into
+ * buf of n bytes. Return buf. */
 char *human_time(int64_t ps, char *buf, size_t n);
 char *human_bytes(int64_t bytes, char *buf, size_t n);
 

@@ -37,7 +37,7 @@ size_t plain_take(const char *s, size_t n, uint32_t *code) {
 
 bool plain_char(uint32_t c) {
     if (c >= 0x20 && c < 0x7f) return true;
-    /* the last two of every plane are no characters */
+    /* the last two code points of every plane are no characters */
     if (c > 0x10ffff || (c & 0xfffe) == 0xfffe) return false;
     size_t i;
     BOUND(i, 0, COUNT(hidden), hidden[i].hi < c);
@@ -50,8 +50,8 @@ static bool eight_plain(const char *s) {
     const uint64_t tops = UINT64_C(0x8080808080808080);
     uint64_t v;
     memcpy(&v, s, sizeof v);
-    /* no top bit, none below 0x20, none 0x7f: no sum or difference here
-     * borrows from the byte above where the first test holds */
+    /* no top bit is set, no byte is below 0x20 or is 0x7f: no sum or difference
+     * here borrows from the byte above where the first test holds */
     return ((v | (v + ones) | (v - 0x20 * ones)) & tops) == 0;
 }
 

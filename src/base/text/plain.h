@@ -14,17 +14,18 @@
 
 #define PLAIN_BAD UINT32_MAX /* a byte that is no UTF-8 */
 
-/* Takes the character at s, of n > 0 bytes: its length; *code is PLAIN_BAD, and
- * the length 1, where there is none. */
+/* Reads the character at s, of n > 0 bytes. Returns its length; where there is
+ * none, *code becomes PLAIN_BAD and the length is 1. */
 size_t plain_take(const char *s, size_t n, uint32_t *code);
 
-/* May it stand on a screen as it is? Not so: controls (C0, DEL, C1), whatever
- * changes the direction of text or takes no room (but for marks on letters),
- * separators of lines and paragraphs, what is no character, PLAIN_BAD. */
+/* May the character stand on a screen as it is? These may not: controls (C0,
+ * DEL, C1), whatever changes the direction of text or takes no room (but for
+ * marks on letters), separators of lines and paragraphs, non-characters,
+ * PLAIN_BAD. */
 bool plain_char(uint32_t code);
 
-/* How many of the n bytes at s are printable ASCII, up to the first that is
- * not: most of all text needs no other look. */
+/* Returns how many of the n bytes at s are printable ASCII, up to the first
+ * that is not: most text needs no other look. */
 size_t plain_run(const char *s, size_t n);
 
 enum plain_kind {
@@ -38,11 +39,11 @@ enum plain_kind {
  * such a text. Returns the new length, which is never larger. */
 size_t plain_clean(char *s, size_t n, enum plain_kind kind);
 
-/* The same for a string of one line. */
+/* Does the same for a string of one line. */
 void plain_string(char *s);
 
-/* How much of s is whole: less a character, or a CR LF, that the end of s may
- * have cut. */
+/* Returns how much of s is whole, without a character, or a CR LF, that the end
+ * of s may have cut. */
 size_t plain_whole(const char *s, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nearest word by edit distance, neighbours swapped counting as one edit: that
- * is the commonest slip of all. Three rows of the matrix are enough. */
+ * Nearest word by edit distance. Two swapped neighbours count as one edit,
+ * since that is the commonest slip. Three rows of the matrix are enough. */
 #include "base/text/suggest.h"
 
 #include <limits.h>

@@ -18,12 +18,12 @@ struct suggest suggest_for(const char *word);
 /* Looks at one candidate; of equally near ones the first stays. O(len^2). */
 void suggest_try(struct suggest *s, const char *candidate);
 
-/* The nearest, or NULL when it takes more than one edit and one more for every
- * four letters. */
+/* Returns the nearest word; NULL if it takes more than one edit and one more
+ * for every four letters. */
 const char *suggest_best(const struct suggest *s);
 
-/* Edits (insert, delete, replace, swap of neighbours) from a to b; words over
- * 63 letters are far from everything. */
+/* Returns the number of edits (insert, delete, replace, swap of neighbours)
+ * from a to b; words over 63 letters are far from everything. */
 int suggest_distance(const char *a, const char *b);
 
 #endif

@@ -6,10 +6,10 @@
 #include "base/bytes.h"
 #include <stdbool.h>
 
-/* Length (1 to 4) of the valid sequence at p, of n bytes; 0: not valid. */
+/* Returns the length (1 to 4) of the valid sequence at p; 0 if not valid. */
 size_t utf8_len(const uint8_t *p, size_t n);
 
-/* Valid UTF-8 with no NUL in it? */
+/* Are the bytes valid UTF-8 with no NUL in it? */
 bool utf8_clean(struct bytes b);
 
 /* Copies b to out (room for 3 * b.n), each bad byte as U+FFFD and each NUL as

@@ -17,7 +17,7 @@
 
 enum { MAX_STEP_ARGS = 4096 }; /* args longer than this mark no step */
 
-/* The step number in an event's args, or -1. */
+/* Returns the step number in an event's args, or -1. */
 static int64_t step_num(const struct event *ev) {
     if (ev->args == NULL) return -1;
     size_t n = (size_t)(ev->args_end - ev->args);
@@ -29,7 +29,7 @@ static int64_t step_num(const struct event *ev) {
     return v >= 0 ? v : -1;
 }
 
-/* A span whose kind opscope wrote down. */
+/* Adds a span whose kind opscope wrote down. */
 static row_id kind_span(struct chrome_reader *r, const struct event *ev,
                         uint8_t kind, uint8_t flags) {
     uint32_t track =
@@ -70,12 +70,13 @@ static bool chrome_instant(struct chrome_reader *r, const struct event *ev) {
     return true;
 }
 
-/* The arrows that opscope draws for launches stand in correlation_id, too. */
+/* Skips the arrows that opscope draws for launches: they stand in
+ * correlation_id, too. */
 static bool chrome_skip_flow(const struct event *ev) {
     return BYTES_IS(ev->cat.raw, "launch");
 }
 
-/* opscope's own files begin with a key that tells how exact times are. */
+/* Reads the key that opscope's own files begin with: how exact times are. */
 static bool chrome_top(struct chrome_reader *r, struct bytes top) {
     struct source *src = &r->t->sources[r->source];
     struct json_str key;
@@ -102,8 +103,8 @@ struct device_name {
 };
 
 /* Reads "... /device:GPU:0 ...", or "... /device:OTHER:1:npu 0" with the label
- * "npu 0". False: it names no device. TensorFlow 1 names the host /device:CPU:0
- * the same way: that is no device here. */
+ * "npu 0". Returns false if the text names no device. TensorFlow 1 names the
+ * host /device:CPU:0 in the same way: that is no device here. */
 static bool parse_device(struct bytes name, struct device_name *d) {
     const uint8_t *p = memmem(name.p, name.n, "/device:", 8);
     if (p == NULL) return false;
@@ -122,7 +123,7 @@ static bool parse_device(struct bytes name, struct device_name *d) {
     return true;
 }
 
-/* Lines that a viewer made from others. On a TPU "XLA Ops" are the kernels
+/* Did a viewer make this line from others? On a TPU "XLA Ops" are the kernels
  * themselves. */
 static bool is_derived(struct bytes line, enum device_kind kind) {
     /* clang-format off */
@@ -140,14 +141,14 @@ static bool is_derived(struct bytes line, enum device_kind kind) {
     return false;
 }
 
-/* What a label says, its escapes undone: "\/device:GPU:0" is a device, too. */
+/* Returns a label, its escapes undone: "\/device:GPU:0" is a device, too. */
 static struct bytes label_text(struct chrome_reader *r,
                                const struct track_label *l) {
     return strs_bytes(&r->t->strs, reader_str(r, l->name));
 }
 
-/* Makes the threads of devices' processes what they are: streams or derived
- * lines. by_pid tells which label names a process as a device. */
+/* Turns the threads of devices' processes into streams or derived lines. by_pid
+ * tells which label names a process as a device. */
 static void mark_tracks(struct chrome_reader *r, const struct map *by_pid) {
     struct trace *t = r->t;
     for (size_t i = 0; i < t->ntracks; i++) {
@@ -166,7 +167,7 @@ static void mark_tracks(struct chrome_reader *r, const struct map *by_pid) {
     }
 }
 
-/* Returns the correlation_id in a row's arguments; -1: they have none. */
+/* Returns the correlation_id in a row's arguments; -1 if they have none. */
 static int64_t correlation_of(const struct trace *t, row_id row) {
     uint32_t source;
     struct bytes b = trace_args(t, row, &source);
@@ -177,8 +178,8 @@ static int64_t correlation_of(const struct trace *t, row_id row) {
     return json_enter(&j, '{') ? reader_find_int(&j, "correlation_id") : -1;
 }
 
-/* Rows on a device's tracks become kernels and copies or derived; both sides
- * of launches are joined. */
+/* Turns rows on a device's tracks into kernels, copies or derived spans, and
+ * joins both sides of launches. */
 static void mark_rows(struct chrome_reader *r) {
     struct trace *t = r->t;
     for (size_t i = 0; i < t->spans.n; i++) {
@@ -205,7 +206,7 @@ static void mark_rows(struct chrome_reader *r) {
     }
 }
 
-/* Tracks of a file that opscope wrote become what it says they are. */
+/* Gives tracks of a file that opscope wrote the kinds that the file says. */
 static void label_tracks(struct chrome_reader *r) {
     struct trace *t = r->t;
     for (size_t i = 0; i < r->nlabels; i++) {
@@ -223,7 +224,7 @@ static void label_tracks(struct chrome_reader *r) {
     }
 }
 
-/* Launches of a file that opscope wrote: a number on both sides. */
+/* Joins launches of a file that opscope wrote: both sides have one number. */
 static void link_rows(struct chrome_reader *r) {
     struct trace *t = r->t;
     for (size_t i = 0; i < t->spans.n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The Chrome trace event reader: fields, phases, names of tracks. The file's
- * frame and its threads are in events_file.c. */
+ * The Chrome trace event reader: fields, phases, names of tracks. The file
+ * around the events and the threads that read it are in events_file.c. */
 #include "import/chrome/events.h"
 
 #include "base/array.h"
@@ -41,7 +41,7 @@ str_id reader_str(struct chrome_reader *r, struct json_str s) {
     return trace_str(r->t, (struct bytes){r->scratch, n});
 }
 
-/* Returns the category's number; quick for the same one again. */
+/* Returns the category's number; it is quick for the same one again. */
 static uint32_t reader_cat(struct chrome_reader *r, struct json_str cat) {
     if (cat.raw.n == r->last_cat.n &&
         memcmp(cat.raw.p, r->last_cat.p, cat.raw.n) == 0)
@@ -132,7 +132,8 @@ bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags) {
     return ev->kind.n > 0 && kind_parse(ev->kind, kind, flags);
 }
 
-/* A time in microseconds as ps, origin taken off; false: no such time. */
+/* Turns a time in microseconds into ps, the origin taken off. Returns false if
+ * there is no such time. */
 static bool to_ps(const struct json_num *n, int64_t origin_us, int64_t *out) {
     static const int64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
     if (n->kind == JSON_FLOAT) {
@@ -160,7 +161,7 @@ static bool to_ps(const struct json_num *n, int64_t origin_us, int64_t *out) {
     return true;
 }
 
-/* A pid or tid: a number, or text that gets a number of its own. */
+/* Reads a pid or tid: a number, or text that gets a number of its own. */
 static struct event_id read_id(struct chrome_reader *r) {
     struct event_id id = {0};
     struct json_str s;
@@ -175,26 +176,26 @@ static struct event_id read_id(struct chrome_reader *r) {
     if (n.kind == JSON_EXACT && j.p == j.end && json_to_int(&n, &id.v))
         return id;
     id.text = s.raw;
-    /* far from any real id, the same for the same text */
+    /* the number is far from any real id, and the same for the same text */
     id.v = -(int64_t)(fixed_bytes(s.raw.p, s.raw.n) >> 16) - (1 << 30);
     return id;
 }
 
-/* ts or dur; text instead of a number and nonsense are counted. */
+/* Reads ts or dur; text instead of a number and nonsense are counted. */
 static bool read_time(struct chrome_reader *r, int64_t origin_us,
                       int64_t *out) {
     static const int64_t unit[] = {1000000, 100000, 10000, 1000, 100, 10, 1};
     struct json_num n = json_number(&r->j);
     if (n.quoted) trace_note(r->t, NOTE_NUMBER_AS_STRING, 1);
     if (!to_ps(&n, origin_us, out)) return false;
-    /* finer than was known? Parts that sum to a whole must also do so as they
-     * are printed */
+    /* is it finer than was known? Parts that sum to a whole must also do so as
+     * they are printed */
     if (n.kind != JSON_EXACT || n.scale > r->decimals)
         while (*out % unit[r->decimals] != 0) r->decimals++;
     return true;
 }
 
-/* Any value as it stands: names are numbers now and then. */
+/* Reads any value as it stands: names are numbers now and then. */
 static struct bytes read_raw(struct json *j) {
     json_space(j);
     const uint8_t *start = j->p;
@@ -202,8 +203,8 @@ static struct bytes read_raw(struct json *j) {
     return (struct bytes){start, (size_t)(j->p - start)};
 }
 
-/* The value of one of an event's keys. Keys are told apart by length and
- * letters: there are few. */
+/* Reads the value of one of an event's keys. Keys are told apart by length and
+ * letters, as there are few. */
 static void read_field(struct chrome_reader *r, struct event *ev,
                        struct bytes key) {
     const uint8_t *k = key.p;
@@ -261,15 +262,15 @@ static void open_push(struct chrome_reader *r, uint32_t track, uint64_t id,
     *at = (uint32_t)r->nopen++;
 }
 
-/* The innermost open span of that track and id, or NO_OPEN. */
+/* Returns the innermost open span of that track and id, or NO_OPEN. */
 static uint32_t open_top(const struct chrome_reader *r, uint32_t track,
                          uint64_t id) {
     uint32_t i = map_get(&r->open_map, hash_pair(id, track));
     return i == MAP_NONE ? NO_OPEN : i;
 }
 
-/* Closes the innermost open span of that track and id; false: none. An end
- * that no time line can hold is left out: the span stays open. */
+/* Closes the innermost open span of that track and id; returns false if none.
+ * An end that no time line can hold is left out: the span stays open. */
 static bool open_close(struct chrome_reader *r, uint32_t track, uint64_t id,
                        int64_t ts) {
     uint32_t i = open_top(r, track, id);
@@ -292,7 +293,7 @@ static bool open_close(struct chrome_reader *r, uint32_t track, uint64_t id,
     return true;
 }
 
-/* Spans still open when the file ends are closed at the last time known. */
+/* Closes the spans that are open when the file ends, at the last time known. */
 void events_close_open(struct chrome_reader *r) {
     for (size_t i = 0; i < r->nopen; i++) {
         row_id row = r->open[i].row;
@@ -305,8 +306,8 @@ void events_close_open(struct chrome_reader *r) {
     r->nopen = 0;
 }
 
-/* B and E on one thread. Its Python frames stand on a track of their own: an E
- * closes what began last of both. */
+/* Takes B and E of one thread. The thread's Python frames stand on a track of
+ * their own: an E closes what began last on either. */
 static void begin_end(struct chrome_reader *r, struct event *ev) {
     if (ev->ph == 'B') {
         ev->dur = 0;
@@ -329,8 +330,8 @@ static void begin_end(struct chrome_reader *r, struct event *ev) {
         trace_note(r->t, NOTE_UNMATCHED_END, 1);
 }
 
-/* b, n, e: spans known by category and id, which may overlap. One track holds
- * those of a process and category. */
+/* Takes b, n, e: spans known by category and id, which may overlap. One track
+ * holds those of a process and category. */
 static void async_event(struct chrome_reader *r, struct event *ev) {
     uint64_t cat = fixed_bytes(ev->cat.raw.p, ev->cat.raw.n);
     uint64_t id = hash_pair(cat, hash_bytes(ev->id.raw.p, ev->id.raw.n)) | 1;
@@ -351,12 +352,12 @@ static void async_event(struct chrome_reader *r, struct event *ev) {
     if (!point) open_push(r, track, id, row);
 }
 
-/* C: every number in args is a series of its own. */
+/* Takes C: every number in args is a series of its own. */
 static void counter_event(struct chrome_reader *r, const struct event *ev) {
     struct json args;
     struct json_str key;
     size_t numbers = 0;
-    /* drawn by opscope from the [memory] instants beside it */
+    /* opscope drew it from the [memory] instants beside it */
     if (BYTES_IS(ev->cat.raw, "[memory]")) return;
     if (!reader_args(ev, &args)) {
         trace_note(r->t, NOTE_BAD_EVENT, 1);
@@ -387,7 +388,7 @@ static void counter_event(struct chrome_reader *r, const struct event *ev) {
     if (numbers == 0) trace_note(r->t, NOTE_BAD_EVENT, 1);
 }
 
-/* M: names of processes and threads, kept until all tracks are known. */
+/* Takes M: names of processes and threads, kept until all tracks are known. */
 static void meta_event(struct chrome_reader *r, const struct event *ev) {
     bool process = BYTES_IS(ev->name.raw, "process_name");
     struct json args;
@@ -423,7 +424,7 @@ static void flow_event(struct chrome_reader *r, const struct event *ev) {
                ev->ts, ev->ph);
 }
 
-/* Everything that has a time. */
+/* Takes everything that has a time. */
 static void timed_event(struct chrome_reader *r, struct event *ev) {
     switch (ev->ph) {
     case 'X':
@@ -457,7 +458,7 @@ static void timed_event(struct chrome_reader *r, struct event *ev) {
     }
 }
 
-/* A text as it is meant: what it is compared with has no escapes. */
+/* Undoes a text's escapes: what it is compared with has none. */
 static void undo_escapes(struct chrome_reader *r, struct json_str *s) {
     if (!s->escaped) return;
     s->raw = strs_bytes(&r->t->strs, reader_str(r, *s));
@@ -496,8 +497,9 @@ static void use_event(struct chrome_reader *r, struct event *ev) {
     timed_event(r, ev);
 }
 
-/* Passes over the rest of a flow event that is not needed; false, and nothing
- * is passed over, when it may be. Most of torch's are arrows of launches. */
+/* Passes over the rest of a flow event that is not needed; returns false, and
+ * moves nothing, if it may be needed. Most of torch's are arrows of
+ * launches. */
 static bool pass_flow(struct chrome_reader *r) {
     const char *word = r->format->flow_word;
     if (word == NULL) return false;

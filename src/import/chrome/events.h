@@ -36,24 +36,24 @@ struct event {
 
 struct chrome_reader;
 
-/* What a format adds to plain Chrome events. Called in file order within a
- * piece; must not keep state that depends on earlier events of other pieces
- * (caches are fine). */
+/* What a format adds to plain Chrome events. Its functions are called in file
+ * order within a piece and must not keep state that depends on earlier events
+ * of other pieces (caches are fine). */
 struct chrome_format {
-    /* A span: X, or a B with its E (dur known later). Adds it by
-     * reader_span() with the kind and track it decides on. */
+    /* Takes a span: X, or a B with its E (dur is known later). Adds it by
+     * reader_span() with the kind and track that it decides on. */
     row_id (*span)(struct chrome_reader *r, const struct event *ev);
-    /* An instant; returns false to have it added as a plain one. */
+    /* Takes an instant; returns false to have it added as a plain one. */
     bool (*instant)(struct chrome_reader *r, const struct event *ev);
-    /* Flow events (s, t, f): true to pass over. */
+    /* Returns true to pass over a flow event (s, t, f). */
     bool (*skip_flow)(const struct event *ev);
     /* Flow events are needed only if this text stands in them; others are
      * passed over unread. NULL: any may be needed. */
     const char *flow_word;
-    /* A key beside traceEvents; reads its value or returns false to have it
+    /* Reads the value of a key beside traceEvents, or returns false to have it
      * kept as meta. */
     bool (*top)(struct chrome_reader *r, struct bytes key);
-    /* After all events of the file, before the trace is handed back. */
+    /* Is called after all events, before the trace is handed back. */
     void (*finish)(struct chrome_reader *r);
 };
 
@@ -112,24 +112,24 @@ struct chrome_reader {
     bool kinds; /* opscope wrote it: every event has its kind */
 };
 
-/* Reads the whole source. OPS_EFORMAT when there is no event list. */
+/* Reads the whole source. Returns OPS_EFORMAT if there is no event list. */
 int events_read(struct trace *t, uint32_t source, const struct chrome_format *p,
                 const struct import_opts *o, struct ops_err *e);
 
-/* Reads one element of the event list (events.c, for events_file.c). False:
- * damage; r->j.p is there. */
+/* Reads one element of the event list (events.c, for events_file.c). Returns
+ * false at damage; r->j.p is there. */
 bool events_one(struct chrome_reader *r);
 
 /* Ends the spans that nothing closed (events.c, for events_file.c). */
 void events_close_open(struct chrome_reader *r);
 
-/* The interned name of an event, escapes undone. */
+/* Returns the interned name of an event, escapes undone. */
 str_id reader_str(struct chrome_reader *r, struct json_str s);
 
-/* Gives the row what ev->launch says. */
+/* Gives the row the launch facts of ev->launch. */
 void reader_launch(struct chrome_reader *r, const struct event *ev, row_id row);
 
-/* The track of (kind, pid, tid), with a small cache. */
+/* Returns the track of (kind, pid, tid); a small cache makes it quick. */
 uint32_t reader_track(struct chrome_reader *r, enum track_kind kind,
                       int64_t pid, int64_t tid);
 
@@ -137,34 +137,35 @@ uint32_t reader_track(struct chrome_reader *r, enum track_kind kind,
 row_id reader_span(struct chrome_reader *r, const struct event *ev,
                    uint32_t track, str_id name, uint8_t kind, uint8_t flags);
 
-/* A reader over the args of an event, entered; false when it has none. */
+/* Enters the args of an event with a reader; returns false if it has none. */
 bool reader_args(const struct event *ev, struct json *args);
 
-/* Reads a value that should be an integer; dflt: it is none. */
+/* Reads a value that should be an integer. Returns dflt if it is none. */
 static inline int64_t reader_int(struct json *j, int64_t dflt) {
     struct json_num n = json_number(j);
     int64_t v;
     return json_to_int(&n, &v) ? v : dflt;
 }
 
-/* Reads the integer behind a key of an object that j has entered; -1: it is
+/* Returns the integer behind a key of an object that j has entered; -1 if it is
  * not there, or no integer. */
 int64_t reader_find_int(struct json *j, const char *key);
 
-/* Kind and flags that opscope wrote into the event; false: it did not. */
+/* Reads the kind and flags that opscope wrote into the event. Returns false if
+ * it did not write any. */
 bool reader_kind(const struct event *ev, uint8_t *kind, uint8_t *flags);
 
 /* Reads an instant that tells of memory, as PyTorch writes them: [memory], an
  * allocation (Bytes > 0) or a free; [OutOfMemory], an allocation that failed.
- * False: it is neither. */
+ * Returns false if it is neither. */
 bool reader_memory(struct chrome_reader *r, const struct event *ev);
 
-/* Keys beside the events that mean the same whoever wrote them: clock, host,
- * rank, devices, what was recorded. False: not one of those. */
+/* Reads a key beside the events that means the same whoever wrote it: clock,
+ * host, rank, devices, what was recorded. Returns false for other keys. */
 bool reader_top(struct chrome_reader *r, struct bytes key);
 
-/* Is there an event list in this text, wherever it begins? And which marks of a
- * format stand in the first 64 KiB? */
+/* Tells whether there is an event list in this text, wherever it begins, and
+ * which marks of a format stand in the first 64 KiB. */
 struct events_sniff {
     bool events;  /* traceEvents, or a list of objects with "ph" */
     bool kineto;  /* keys or categories that only PyTorch writes */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What PyTorch's files say beside their spans, and those that opscope writes
- * in the same words: allocations, and the keys next to the events. */
+ * What PyTorch's files, and those that opscope writes in the same words, say
+ * beside their spans: allocations, and the keys next to the events. */
 #include "import/chrome/events.h"
 #include "model/trace_fill.h"
 
@@ -32,7 +32,7 @@ static int64_t *memory_field(struct memory *m, struct bytes key) {
     return NULL;
 }
 
-/* False, and a note: it has no arguments at all. */
+/* Returns false, and adds a note, if there are no arguments at all. */
 static bool read_memory(struct chrome_reader *r, const struct event *ev,
                         struct memory *m) {
     *m = (struct memory){.device_type = -1,
@@ -111,7 +111,7 @@ bool reader_memory(struct chrome_reader *r, const struct event *ev) {
     return true;
 }
 
-/* One GPU of deviceProperties. */
+/* Reads one GPU of deviceProperties. */
 static void read_device(struct chrome_reader *r) {
     struct json_str key, model = {0};
     struct device d = {.ordinal = -1};
@@ -151,8 +151,8 @@ static void read_device(struct chrome_reader *r) {
     r->t->sources[r->source].has_device = true;
 }
 
-/* pg_config: the process groups of this rank. Where there is one alone, every
- * collective is of that one, also those that do not say so (gloo). */
+/* Reads pg_config: the process groups of this rank. Where there is only one,
+ * every collective belongs to it, also those that do not say so (gloo). */
 static void read_groups(struct chrome_reader *r) {
     struct json_str key, name = {{0}, false};
     int64_t n = 0;
@@ -175,7 +175,7 @@ static void read_groups(struct chrome_reader *r) {
     if (n > 1) trace_meta(r->t, r->source, "process_groups", bytes_of(count));
 }
 
-/* distributedInfo: rank and world size, also as text in some versions. */
+/* Reads distributedInfo: rank and world size, as text in some versions. */
 static void read_distributed(struct chrome_reader *r) {
     struct source *src = &r->t->sources[r->source];
     struct json_str key;
@@ -217,7 +217,7 @@ bool reader_top(struct chrome_reader *r, struct bytes key) {
     } else if (BYTES_IS(key, "with_stack")) {
         src->has_stacks = reader_int(&r->j, 0) != 0;
     } else {
-        /* a recording of ours, converted; the version is kept as a fact */
+        /* it is a converted recording of ours; the version is kept as a fact */
         src->by_opscope |= BYTES_IS(key, "opscope_version");
         return false;
     }

@@ -38,7 +38,7 @@ static const uint8_t *find_text(const uint8_t *p, const uint8_t *end,
     return memmem(p, (size_t)(end - p), word, strlen(word));
 }
 
-/* Where an event seems to begin behind p: the brace before the next "ph". */
+/* Returns where an event seems to begin: the brace before the next "ph". */
 static const uint8_t *find_event(const uint8_t *p, const uint8_t *end) {
     const uint8_t *ph = p;
     while ((ph = find_text(ph, end, "\"ph\"")) != NULL) {
@@ -50,9 +50,9 @@ static const uint8_t *find_event(const uint8_t *p, const uint8_t *end) {
     return NULL;
 }
 
-/* After damage: to the next event, or false when there is none. Text that is
- * gone over again and again is bounded: a bad event may swallow megabytes, and
- * the next one the same ones. */
+/* Moves on to the next event after damage. Returns false if there is none. How
+ * much text is gone over again is bounded: a bad event may swallow megabytes,
+ * and the next one the same megabytes. */
 static bool resync(struct chrome_reader *r, const uint8_t *start) {
     trace_note(r->t, NOTE_BAD_EVENT, 1);
     r->wasted += (uint64_t)(r->j.p - start);
@@ -68,9 +68,9 @@ static bool resync(struct chrome_reader *r, const uint8_t *start) {
 }
 
 /* Reads list items until r->stop, the list's end (then r->closed) or hopeless
- * damage. Returns true when it ended exactly at r->stop or, without one, at the
- * bracket. What comes after damage depends on what came before it: a piece
- * leaves it to the main reader. */
+ * damage. Returns true if it ended exactly at r->stop or, without one, at the
+ * bracket. What comes after damage depends on what came before it, so a piece
+ * leaves that to the main reader. */
 static bool read_list(struct chrome_reader *r, const struct import_opts *o) {
     const uint8_t *stop = r->stop ? r->stop : r->j.end;
     if (stop > r->j.p)
@@ -191,8 +191,8 @@ static int join_pieces(struct chrome_reader *r, struct piece *v, size_t n,
     return rc;
 }
 
-/* The list, whole: this thread reads the first piece, others the rest; what a
- * wrong cut left over is read in order. */
+/* Reads the whole list: this thread reads the first piece, others the rest;
+ * what a wrong cut left over is read in order. */
 static int read_events(struct chrome_reader *r, const struct import_opts *o,
                        struct ops_err *e) {
     const uint8_t *cut[MAX_PIECES + 1] = {r->j.p};
@@ -225,9 +225,9 @@ static int read_events(struct chrome_reader *r, const struct import_opts *o,
     return rc;
 }
 
-/* Old files count from 1970: too far for picoseconds in 64 bits. If most of
- * the first times are such, the smallest that is near their median, cut to
- * seconds, becomes the origin: a few broken times move nothing. */
+/* Old files count from 1970: too far for picoseconds in 64 bits. If most of the
+ * first times are like that, the smallest that is near their median, cut to
+ * seconds, becomes the origin: so a few broken times move nothing. */
 static int64_t find_origin(struct bytes all) {
     const uint8_t *p = all.p, *end = all.p + all.n;
     int64_t v[ORIGIN_LOOKS];
@@ -245,7 +245,7 @@ static int64_t find_origin(struct bytes all) {
     return v[i] / 1000000 * 1000000;
 }
 
-/* Names the tracks of two kinds; false: there are none. */
+/* Names the tracks of two kinds. Returns false if there are none. */
 static bool apply_label(struct chrome_reader *r, const struct track_label *l,
                         const enum track_kind kinds[2]) {
     bool found = false;
@@ -260,7 +260,7 @@ static bool apply_label(struct chrome_reader *r, const struct track_label *l,
     return found;
 }
 
-/* Tracks get the names that the file gave them. "stream 7" names a device's
+/* Gives tracks the names that the file gave them. "stream 7" names a device's
  * stream, other names a host thread, even where the numbers clash. */
 static void apply_labels(struct chrome_reader *r) {
     static const enum track_kind host[] = {TRACK_THREAD, TRACK_PYTHON};
@@ -274,8 +274,8 @@ static void apply_labels(struct chrome_reader *r) {
     }
 }
 
-/* The device that "GPU 0 Counters" or "/device:GPU:0" names, if the file has
- * it; else ROW_NONE. */
+/* Returns the device that "GPU 0 Counters" or "/device:GPU:0" names, if the
+ * file has it; else ROW_NONE. */
 static uint32_t counters_device(const struct chrome_reader *r,
                                 struct bytes name) {
     const uint8_t *p = memmem(name.p, name.n, "GPU", 3);
@@ -290,7 +290,7 @@ static uint32_t counters_device(const struct chrome_reader *r,
     return trace_device_find(r->t, r->source, DEVICE_GPU, ordinal);
 }
 
-/* Counters get the names of their processes, and devices by them. */
+/* Gives counters the names of their processes, and their devices by these. */
 static void label_counters(struct chrome_reader *r) {
     struct trace *t = r->t;
     struct map by_pid = {0};
@@ -329,7 +329,8 @@ static void keep_meta(struct chrome_reader *r, struct json_str key) {
         trace_meta(r->t, r->source, name, (struct bytes){start, len});
 }
 
-/* {"traceEvents": [...], ...}: keys in any order, also behind the list. */
+/* Reads {"traceEvents": [...], ...}: keys in any order, some behind the
+ * list. */
 static int read_object(struct chrome_reader *r, const struct import_opts *o,
                        struct ops_err *e) {
     struct json_str key;

@@ -87,8 +87,8 @@ struct place {
     int64_t device, stream, correlation; /* -1: not there */
 };
 
-/* Reads as little of the args as it can: stops when all that is wanted, the
- * correlation and for device events the place, is found. */
+/* Reads as little of the args as it can: it stops when it has found all that is
+ * wanted, the correlation and for device events the place. */
 static struct place read_place(const struct event *ev, bool device) {
     struct place pl = {-1, -1, -1};
     struct json args;
@@ -110,7 +110,7 @@ static struct place read_place(const struct event *ev, bool device) {
     return pl;
 }
 
-/* "stream 7" -> 7, as tids were written in 2021. */
+/* Returns 7 for "stream 7", as tids were written in 2021. */
 static int64_t stream_of_text(const struct event_id *id) {
     struct bytes b = id->text;
     if (!BYTES_STARTS(b, "stream ")) return id->v;
@@ -120,11 +120,11 @@ static int64_t stream_of_text(const struct event_id *id) {
     return v;
 }
 
-/* libiberty (the demangler of binutils and gdb), as far as it is used: its
+/* These are functions of libiberty (the demangler of binutils and gdb), whose
  * header clashes with libc's. A symbol of 250 bytes can stand for a gigabyte of
- * text (each substitution doubles it), and the demangler has no limit: it is
- * left by longjmp when the text gets too long. It keeps all it has on the
- * stack, so nothing leaks. */
+ * text (each substitution doubles it), and the demangler has no limit: longjmp
+ * leaves it when the text gets too long. It keeps all it has on the stack, so
+ * nothing leaks. */
 int cplus_demangle_v3_callback(const char *mangled, int options,
                                void (*put)(const char *, size_t, void *),
                                void *ctx);
@@ -148,7 +148,7 @@ static void put_words(const char *s, size_t n, void *ctx) {
     w->n += n;
 }
 
-/* False: no C++ symbol, or too long in words. */
+/* Returns false if it is no C++ symbol, or too long in words. */
 static bool demangle(const char *symbol, struct words *w) {
     w->n = 0;
     if (setjmp(w->too_long) != 0) return false;
@@ -156,8 +156,9 @@ static bool demangle(const char *symbol, struct words *w) {
                                       put_words, w) != 0;
 }
 
-/* Returns the id of the symbol in words, or of the symbol itself if it is no
- * C++ symbol. It is looked up first: the same kernel comes again and again. */
+/* Returns the id of the symbol in words, or of the symbol itself if it is not
+ * of C++. The symbol is looked up first: the same kernel comes again and
+ * again. */
 static str_id demangle_intern(struct trace *t, struct bytes symbol) {
     str_id raw = trace_str(t, symbol);
     uint32_t *known = map_at(&t->demangled, raw);
@@ -224,8 +225,8 @@ static row_id kineto_span(struct chrome_reader *r, const struct event *ev) {
 static bool kineto_instant(struct chrome_reader *r, const struct event *ev) {
     if (reader_memory(r, ev)) return true;
     if (ev->cat.raw.n > 0) return false;
-    /* Iteration Start, Record Window End (wrong by hours in old files): the
-     * profiler's own marks, not part of the time window */
+    /* Iteration Start and Record Window End (wrong by hours in old files) are
+     * the profiler's own marks, not part of the time window */
     reader_span(r, ev, reader_track(r, TRACK_OTHER, ev->pid.v, ev->tid.v),
                 reader_str(r, ev->name), SPAN_OTHER, SPAN_INSTANT);
     return true;
@@ -250,8 +251,8 @@ static void keyed_add(struct trace *t, struct keyed *k, uint64_t key,
     else k->v[k->n++] = (struct sort_key){key, 0, row};
 }
 
-/* Lets a span take the overheads inside it that no shorter span has taken:
- * next[i] leads from overhead i towards the first such one. One that begins in
+/* Gives a span the overheads inside it that no shorter span has taken: next[i]
+ * leads from overhead i towards the first such one. An overhead that begins in
  * many spans and outlives them all, as in no real file, is given up. */
 static void take_overheads(struct trace *t, row_id span,
                            const struct keyed *over, uint32_t *next,
@@ -270,9 +271,9 @@ static void take_overheads(struct trace *t, row_id span,
 }
 
 /* CUPTI's buffer requests and the like happen inside the call that was made,
- * but the file puts them on a thread of their own. They go to the thread of
- * the shortest op, call or annotation around them, so that the self time of
- * that span is its own. O((spans + overheads) log). */
+ * but the file puts them on a thread of their own. This moves them to the
+ * thread of the shortest op, call or annotation around them, so that the self
+ * time of that span is its own. O((spans + overheads) log). */
 static void place_overheads(struct trace *t) {
     const struct spans *s = &t->spans;
     struct keyed over = {0}, around = {0}; /* by start; by duration */
@@ -311,7 +312,7 @@ static void kineto_finish(struct chrome_reader *r) {
      * 1.7e15), ns since */
     src->rounding_ps = r->origin_us == 0 ? PS_PER_NS : PS_PER_US;
     src->decimals = r->decimals > 3 ? r->decimals : 3;
-    /* the process: of the host threads, whose pid is no device */
+    /* the process is that of the host threads, whose pid is no device */
     for (size_t i = 0; i < r->t->ntracks && src->pid < 0; i++)
         if (r->t->tracks[i].kind == TRACK_THREAD &&
             r->t->tracks[i].source == r->source)

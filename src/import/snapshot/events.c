@@ -108,7 +108,7 @@ static size_t place_of(const struct places *p, uint64_t addr) {
     return i;
 }
 
-/* Adds by to the count of an address; a count below zero (a free that has no
+/* Adds by to the count of an address; a count below zero (a free without an
  * allocation, in a made-up file) counts as none. */
 static void change(struct places *p, uint64_t addr, int by) {
     size_t i = place_of(p, addr);
@@ -132,13 +132,13 @@ static uint64_t end_of(uint64_t addr, int64_t bytes) {
     return addr + (uint64_t)bytes;
 }
 
-/* Where an entry changes something: its block, or its segment's end. */
+/* Returns where an entry changes something: its block, or its segment's end. */
 static uint64_t entry_place(const struct snap_entry *e) {
     if (e->reserved == 0) return e->addr;
     return end_of(e->addr, e->reserved > 0 ? e->reserved : -e->reserved);
 }
 
-/* Finds every place that will ever be in the set; false: out of memory. */
+/* Finds every place that will ever be in the set; false if out of memory. */
 static bool find_places(struct places *p, const struct snap *s,
                         const struct snap_entries *es,
                         const struct snap_device *d) {
@@ -189,13 +189,13 @@ static int64_t excess(const struct snap *s, const struct places *p,
     left -= (uint64_t)bytes;
     bool split = bytes <= SMALL ? left >= LEAST
                                 : left > SMALL && bytes < s->max_split;
-    /* of those that are never split only a block that nearly fits is taken */
+    /* of blocks that are never split only one that nearly fits is taken */
     return !split && left <= MUCH ? (int64_t)left : 0;
 }
 
 /* Grows blocks from before whose size was only rounded. The rule holds for them
- * as well: behind a large block a piece of up to 1 MiB is never free by itself,
- * for no large block is that small. */
+ * as well: behind a large block no piece of up to 1 MiB is free by itself,
+ * because no large block is that small. */
 static void grow_old(struct snap *s, const struct places *p,
                      struct snap_entries *es) {
     for (size_t i = 0; i < es->n; i++) {
@@ -208,9 +208,9 @@ static void grow_old(struct snap *s, const struct places *p,
     }
 }
 
-/* Finds the blocks that were larger than rounding makes them, because what was
- * left of them was too small to be split off: of allocations, and of blocks
- * from before. The state at the end must be whole. O(n log n). */
+/* Finds the blocks, of allocations and from before, that were larger than
+ * rounding makes them, because what was left of them was too small to be split
+ * off. The state at the end must be whole. O(n log n). */
 static void find_sizes(struct snap *s, struct snap_entries *es,
                        const struct snap_device *d) {
     struct places p = {0};
@@ -256,7 +256,7 @@ static void add_before(struct snap *s, struct snap_entries *es,
                                             .stack = stack});
 }
 
-/* A free has the size of its allocation; without one, the block is older than
+/* Gives a free the size of its allocation; without one, the block is older than
  * the first entry. */
 static void on_free(struct snap *s, struct snap_entries *es,
                     const struct snap_device *d, struct snap_entry e) {
@@ -352,8 +352,8 @@ static void read_entry(struct snap *s, struct snap_entries *es,
     }
 }
 
-/* Allocations that are still in use get the size of their block; blocks in use
- * that no entry allocated were there before. */
+/* Gives allocations that are still in use the size of their block. Blocks in
+ * use that no entry allocated were there before. */
 static void settle(struct snap *s, struct snap_entries *es,
                    const struct snap_device *d) {
     for (uint32_t i = d->segments; i != ROW_NONE; i = s->chain[i]) {
@@ -373,7 +373,7 @@ static void settle(struct snap *s, struct snap_entries *es,
     }
 }
 
-/* The entries become memory events, with the level after each. */
+/* Turns the entries into memory events, with the level after each. */
 static void emit(struct snap *s, const struct snap_entries *es,
                  const struct snap_device *d) {
     int64_t level = es->base, held = d->reserved;

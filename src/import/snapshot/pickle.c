@@ -53,7 +53,7 @@ enum op {
 };
 /* clang-format on */
 
-/* Those that are known and refused. */
+/* Instructions that are known and refused. */
 static const struct refused {
     uint8_t op;
     const char *name;
@@ -87,8 +87,8 @@ static int bad(struct machine *m, const char *what) {
                 m->at);
 }
 
-/* The next n bytes; false: the file ends before them. */
-static bool take(struct machine *m, size_t n, const uint8_t **out) {
+/* Reads the next n bytes. Returns false if the file ends before them. */
+static bool pickle_take(struct machine *m, size_t n, const uint8_t **out) {
     if ((size_t)(m->end - m->cur) < n) {
         m->p->cut = true;
         return false;
@@ -98,16 +98,16 @@ static bool take(struct machine *m, size_t n, const uint8_t **out) {
     return true;
 }
 
-/* A little-endian number of n bytes. */
+/* Reads a little-endian number of n bytes. */
 static bool take_uint(struct machine *m, size_t n, uint64_t *out) {
     const uint8_t *b;
     *out = 0;
-    if (!take(m, n, &b)) return false;
+    if (!pickle_take(m, n, &b)) return false;
     for (size_t i = n; i-- > 0;) *out = *out << 8 | b[i];
     return true;
 }
 
-/* The rest of the line, without its end. */
+/* Reads the rest of the line, without its end. */
 static bool take_line(struct machine *m, struct bytes *out) {
     size_t left = (size_t)(m->end - m->cur);
     const uint8_t *nl = left ? memchr(m->cur, '\n', left) : NULL;
@@ -141,7 +141,7 @@ static int push_text(struct machine *m, struct bytes b) {
                                          .n = (uint32_t)b.n});
 }
 
-/* A text whose length, of so many bytes, stands before it. */
+/* Reads a text; its length, a number of so many bytes, stands before it. */
 static int op_text(struct machine *m, size_t width) {
     uint64_t n;
     const uint8_t *b;
@@ -151,12 +151,13 @@ static int op_text(struct machine *m, size_t width) {
                     "damaged pickle: a text of %llu bytes at offset %zu, the "
                     "most is 256 MiB",
                     (unsigned long long)n, m->at);
-    return take(m, (size_t)n, &b) ? push_text(m, (struct bytes){b, (size_t)n})
-                                  : 0;
+    return pickle_take(m, (size_t)n, &b)
+               ? push_text(m, (struct bytes){b, (size_t)n})
+               : 0;
 }
 
-/* A text on a line of its own, in quotes or not (protocol 0). Escapes stay as
- * they are: no name that matters here has any. */
+/* Reads a text on a line of its own, in quotes or not (protocol 0). Escapes
+ * stay as they are: no name that matters here has any. */
 static int op_line(struct machine *m) {
     struct bytes b;
     if (!take_line(m, &b)) return 0;
@@ -165,7 +166,7 @@ static int op_line(struct machine *m) {
     return push_text(m, b);
 }
 
-/* The digits of a line as a terminated text. */
+/* Reads the digits of a line as a terminated text. */
 static int take_digits(struct machine *m, char out[MAX_NUMBER + 1],
                        bool *have) {
     struct bytes b;
@@ -178,7 +179,7 @@ static int take_digits(struct machine *m, char out[MAX_NUMBER + 1],
     return 0;
 }
 
-/* An integer in decimal: 12, 12L, or 00 and 01 for the bools of INT. */
+/* Reads an integer in decimal: 12, 12L, or 00 and 01 for the bools of INT. */
 static int op_decimal(struct machine *m, bool bools) {
     char text[MAX_NUMBER + 1], *end;
     bool have;
@@ -205,10 +206,10 @@ static int op_float_text(struct machine *m) {
     return push(m, (struct pickle_value){.type = PICKLE_FLOAT, .f = f});
 }
 
-/* Eight bytes, the highest first. */
+/* Reads a double of eight bytes, the highest first. */
 static int op_binfloat(struct machine *m) {
     const uint8_t *b;
-    if (!take(m, 8, &b)) return 0;
+    if (!pickle_take(m, 8, &b)) return 0;
     uint64_t bits = 0;
     for (int i = 0; i < 8; i++) bits = bits << 8 | b[i];
     struct pickle_value v = {.type = PICKLE_FLOAT};
@@ -222,8 +223,8 @@ static int op_int(struct machine *m, size_t width) {
     return push_int(m, width == 4 ? (int32_t)(uint32_t)v : (int64_t)v);
 }
 
-/* An integer of any length in two's complement, whose length stands before
- * it: up to 64 bits, signed or not. */
+/* Reads an integer of any length in two's complement, whose length stands
+ * before it; up to 64 bits, signed or not, are kept. */
 static int op_long(struct machine *m, size_t width) {
     uint64_t n, v = 0;
     const uint8_t *b;
@@ -233,7 +234,7 @@ static int op_long(struct machine *m, size_t width) {
                     "damaged pickle: an integer of %llu "
                     "bytes at offset %zu, the most is 8",
                     (unsigned long long)n, m->at);
-    if (!take(m, (size_t)n, &b)) return 0;
+    if (!pickle_take(m, (size_t)n, &b)) return 0;
     if (n == 9 && b[8] != 0) return bad(m, "an integer of more than 64 bits");
     for (size_t i = n < 8 ? n : 8; i-- > 0;) v = v << 8 | b[i];
     if (n > 0 && n < 8 && b[n - 1] & 0x80) v |= ~UINT64_C(0) << 8 * n;
@@ -247,8 +248,8 @@ static bool is_box(const struct pickle_value *v) {
     return v->type == PICKLE_LIST || v->type == PICKLE_DICT;
 }
 
-/* Makes room for n more. The arena keeps what was outgrown: as much again at
- * the most, for it grows by half. */
+/* Makes room for n more. The arena keeps the block that was outgrown: that is
+ * as much again at the most, since a box grows by half. */
 static bool box_room(struct machine *m, struct pickle_box *b, size_t n) {
     if (b->cap - b->n >= n) return true;
     size_t cap = b->cap == 0 ? n : vec_next_cap(b->cap, b->n + n);
@@ -287,12 +288,12 @@ static int fill_box(struct machine *m, struct pickle_box *b, size_t n) {
     return 0;
 }
 
-/* What can be taken off: down to the last mark. */
+/* Returns how many values can be taken off: those above the last mark. */
 static size_t above(const struct machine *m) {
     return m->n - (m->nmarks ? m->marks[m->nmarks - 1] : 0);
 }
 
-/* A new list (or tuple) or dict of the last n values. */
+/* Makes a new list (or tuple) or dict of the last n values. */
 static int op_box(struct machine *m, uint8_t type, size_t n) {
     if (above(m) < n) return bad(m, "the stack is empty");
     if (type == PICKLE_DICT && n % 2) return bad(m, "a key without a value");
@@ -318,7 +319,7 @@ static int op_marked(struct machine *m, uint8_t type) {
     return op_box(m, type, n);
 }
 
-/* The last n values go into the list or dict below them. */
+/* Puts the last n values into the list or dict below them. */
 static int op_add(struct machine *m, uint8_t type, size_t n) {
     if (above(m) < n + 1) return bad(m, "the stack is empty");
     struct pickle_value *to = &m->stack[m->n - n - 1];
@@ -335,8 +336,8 @@ static int op_add_marked(struct machine *m, uint8_t type) {
     return op_add(m, type, n);
 }
 
-/* Slots are numbered from 0 on by all writers; a slot far beyond what was
- * stored would only cost memory. */
+/* All writers number slots from 0 on; a slot far beyond what was stored would
+ * only cost memory. */
 static int memo_put(struct machine *m, uint64_t slot) {
     if (above(m) == 0) return bad(m, "the stack is empty");
     if (slot > 2 * m->memoized + 1024)
@@ -366,7 +367,7 @@ static int memo_get(struct machine *m, uint64_t slot) {
     return push(m, m->memo[slot]);
 }
 
-/* GET, PUT and their kin: the slot is a number of so many bytes, or (0) a
+/* Runs GET, PUT and their kin: the slot is a number of so many bytes, or (0) a
  * line. */
 static int op_memo(struct machine *m, size_t width,
                    int (*then)(struct machine *, uint64_t)) {
@@ -389,8 +390,8 @@ static void put_name(char *to, size_t cap, struct bytes b) {
     to[n] = '\0';
 }
 
-/* The module and the name that an instruction wants to load; false: it has
- * none. */
+/* Finds the module and the name that an instruction wants to load. Returns
+ * false if it has none. */
 static bool wanted(struct machine *m, uint8_t op, struct bytes *module,
                    struct bytes *name) {
     if (op == 'c' || op == 'i')
@@ -424,15 +425,15 @@ static int refuse(struct machine *m, uint8_t op) {
                 op, m->at);
 }
 
-/* One instruction. Where the file ends inside it, p->cut is set and nothing
- * was pushed. */
+/* Runs one instruction. Where the file ends inside it, p->cut is set and
+ * nothing was pushed. */
 static int step(struct machine *m, uint8_t op) {
     uint64_t v;
     switch (op) {
     case OP_PROTO:
         if (!take_uint(m, 1, &v)) return 0;
         return v <= 5 ? 0 : bad(m, "a protocol newer than 5");
-    /* how much a reader may fetch at once; all of it is here */
+    /* the number says how much a reader may fetch at once; all of it is here */
     case OP_FRAME: take_uint(m, 8, &v); return 0;
     case OP_MARK:
         if (!VEC_ROOM(m->marks, m->nmarks, m->cap_marks)) return fail_oom(m->e);
@@ -485,7 +486,7 @@ static int step(struct machine *m, uint8_t op) {
     }
 }
 
-/* What the file would have put together, had it gone on: each box takes what
+/* Puts together what the file would have, had it gone on: each box takes what
  * stands above its mark; of an odd number the last, a key, is let go. */
 static int fold(struct machine *m) {
     while (m->nmarks > 0) {
@@ -506,8 +507,8 @@ static int fold(struct machine *m) {
     return 0;
 }
 
-/* A byte can make a list, or name one again: what that takes is held against
- * what the file weighs. */
+/* Holds the memory that was taken against the size of the file: a single byte
+ * can make a list, or name one again. */
 static int check_memory(struct machine *m) {
     size_t used = m->p->arena.used + (m->cap + m->cap_memo) * sizeof *m->stack +
                   m->cap_marks * sizeof *m->marks;

@@ -65,18 +65,19 @@ struct pickle {
 };
 
 /* Reads the pickle at the start of b, which must outlive it; bytes behind its
- * end are not looked at. OPS_EFORMAT with the offset: damaged, or it wants more
- * than plain data; OPS_ELIMIT: memory. On success the caller frees. O(n). */
+ * end are not looked at. Returns OPS_EFORMAT with the offset if it is damaged
+ * or wants more than plain data, OPS_ELIMIT if out of memory. On success the
+ * caller frees. O(n). */
 int pickle_read(struct pickle *p, struct bytes b, struct ops_err *e);
 void pickle_free(struct pickle *p);
 
-/* The value of a text key among the first 64 of a dict (records have a dozen;
- * a made-up one must not cost a million for each visit). NULL: not there, or v
- * is NULL or no dict. */
+/* Returns the value of a text key among the first 64 of a dict (records have a
+ * dozen; a made-up one must not cost a million for each visit). Returns NULL if
+ * it is not there, or v is NULL or no dict. */
 const struct pickle_value *pickle_get(const struct pickle_value *v,
                                       const char *key);
 
-/* Items of a list; 0 when v is NULL or no list. */
+/* Returns the number of items of a list; 0 if v is NULL or no list. */
 static inline size_t pickle_count(const struct pickle_value *v) {
     return v && v->type == PICKLE_LIST ? v->box->n : 0;
 }
@@ -86,14 +87,14 @@ pickle_item(const struct pickle_value *v, size_t i) {
     return &v->box->v[i];
 }
 
-/* The text; empty when v is NULL or something else. */
+/* Returns the text; an empty one if v is NULL or something else. */
 static inline struct bytes pickle_text(const struct pickle_value *v) {
     if (v == NULL || v->type != PICKLE_TEXT)
         return (struct bytes){(const uint8_t *)"", 0};
     return (struct bytes){v->text, v->n};
 }
 
-/* The integer, or dflt. */
+/* Returns the integer; dflt if v is NULL or something else. */
 static inline int64_t pickle_int(const struct pickle_value *v, int64_t dflt) {
     return v && (v->type == PICKLE_INT || v->type == PICKLE_BOOL) ? v->i : dflt;
 }

@@ -31,7 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Marks of lists beside stack numbers. */
+/* Marks of lists, beside the numbers of stacks. */
 #define MARK_VISITED (PICKLE_NO_MARK - 1)
 #define MARK_EMPTY   (PICKLE_NO_MARK - 2)
 
@@ -100,7 +100,7 @@ str_id snap_text(struct snap *s, const struct pickle_value *v) {
     return *at;
 }
 
-/* The number of a frame, kept in its dict. ROW_NONE: it is none. */
+/* Returns the number of a frame, kept in its dict; ROW_NONE if it is none. */
 static uint32_t frame_of(struct snap *s, const struct pickle_value *v) {
     if (v->type != PICKLE_DICT) return ROW_NONE;
     if (v->box->mark != PICKLE_NO_MARK)
@@ -115,7 +115,7 @@ static uint32_t frame_of(struct snap *s, const struct pickle_value *v) {
     return v->box->mark;
 }
 
-/* The number of a list of frames. */
+/* Returns the number of a list of frames. */
 static uint32_t make_stack(struct snap *s, const struct pickle_value *list) {
     size_t n = 0, all = pickle_count(list);
     if (all > s->cap_frames) {
@@ -132,7 +132,8 @@ static uint32_t make_stack(struct snap *s, const struct pickle_value *list) {
     return trace_stack(s->t, s->frames, n);
 }
 
-/* Before PyTorch 2.1 a block had a history, the newest first. */
+/* Returns the newest entry of a block's history, which blocks had before
+ * PyTorch 2.1, the newest first. */
 static const struct pickle_value *newest(const struct pickle_value *block) {
     const struct pickle_value *h = pickle_get(block, "history");
     return pickle_count(h) > 0 ? pickle_item(h, 0) : NULL;
@@ -150,15 +151,15 @@ uint32_t snap_stack(struct snap *s, const struct pickle_value *of) {
     return *mark < s->t->stacks.n ? *mark : ROW_NONE;
 }
 
-/* A size, which may be missing (dflt) but not negative. */
+/* Returns a size, which may be missing (dflt) but not negative. */
 static int64_t size_of(const struct pickle_value *of, const char *key,
                        int64_t dflt) {
     int64_t v = pickle_int(pickle_get(of, key), dflt);
     return v >= 0 ? v : dflt;
 }
 
-/* The blocks of the segment that was added last. Old files do not tell their
- * addresses: they lie one behind the other. */
+/* Reads the blocks of the segment that was added last. Old files do not tell
+ * their addresses: the blocks lie one behind the other. */
 static void read_blocks(struct snap *s, const struct pickle_value *list,
                         struct snap_device *d, uint64_t addr) {
     if (!snap_first_visit(list)) return;
@@ -227,7 +228,7 @@ static void read_segments(struct snap *s, const struct pickle_value *list) {
     }
 }
 
-/* One setting, as Python would print it. */
+/* Keeps one setting, as Python would print it. */
 static void read_setting(struct snap *s, struct bytes key,
                          const struct pickle_value *v) {
     char name[160], value[64];
@@ -291,8 +292,8 @@ static void end_annotation(struct snap *s, const struct annotation *x,
     s->t->spans.dur[x->row] = dur;
 }
 
-/* record_function's regions, which are recorded with no profiler, too. They
- * tell the device, not the thread. */
+/* Reads record_function's regions, which are recorded without a profiler, too.
+ * They tell the device, not the thread. */
 static void read_annotation(struct snap *s, struct annotations *o,
                             const struct pickle_value *v, size_t i) {
     struct bytes stage = pickle_text(pickle_get(v, "stage"));
@@ -365,7 +366,7 @@ bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
     return false;
 }
 
-/* Times of entries, as numbers that sort as they do. */
+/* Times of entries, as numbers that sort in the same order. */
 struct times {
     uint64_t *v;
     size_t n, cap;
@@ -382,8 +383,8 @@ static void add_times(struct snap *s, const struct pickle_value *list,
     }
 }
 
-/* The epoch is the first time that can be true: no further than six days from
- * the one in the middle. One broken time does not move the others. */
+/* Finds the epoch: the first time that can be true, no further than six days
+ * from the one in the middle. So one broken time does not move the others. */
 static void find_epoch(struct snap *s) {
     const struct pickle_value *traces = pickle_get(s->root, "device_traces");
     struct times times = {0};
@@ -460,9 +461,9 @@ static int snapshot_read(struct trace *t, uint32_t source,
     return t->oom ? fail_oom(e) : 0;
 }
 
-/* A pickle of protocol 2 to 5 whose first 64 KiB have a snapshot's keys. The
- * keys alone are no proof: a pickle that wants more than plain data is refused
- * when it is read. */
+/* Is it a pickle of protocol 2 to 5 whose first 64 KiB have a snapshot's keys?
+ * The keys alone are no proof: a pickle that wants more than plain data is
+ * refused when it is read. */
 static bool snapshot_sniff(struct bytes all) {
     static const char *const keys[] = {"device_traces", "segments",
                                        "segment_type"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the parts of the snapshot importer share: snapshot.c reads the state at
- * the dump, events.c what led to it. Not for others. */
+ * What the files of the snapshot importer share: snapshot.c reads the state at
+ * the dump, events.c what led to it. No other code includes this. */
 #ifndef IMPORT_SNAPSHOT_SNAPSHOT_H
 #define IMPORT_SNAPSHOT_SNAPSHOT_H
 
@@ -39,34 +39,34 @@ struct snap {
     uint64_t events;
 };
 
-/* The device of that number, its allocator made when new. NULL: no number that
- * a device can have, or out of memory. */
+/* Returns the device of that number; a new one gets its allocator. Returns NULL
+ * if no device can have that number, or out of memory. */
 struct snap_device *snap_device(struct snap *s, int64_t ordinal);
 
-/* The call stack of an entry, segment or block, or ROW_NONE. */
+/* Returns the call stack of an entry, segment or block, or ROW_NONE. */
 uint32_t snap_stack(struct snap *s, const struct pickle_value *of);
 
-/* True the first time that a list is asked about. A list may stand in many
- * places of a pickle; what is counted is counted once. */
+/* Returns true the first time that a list is asked about. A list may stand in
+ * many places of a pickle; what is counted is counted once. */
 bool snap_first_visit(const struct pickle_value *list);
 
-/* The same of an entry, a segment or a block: a dict that is not empty. One
- * that comes again is a note. */
+/* Does the same for an entry, a segment or a block: a dict that is not empty.
+ * One that comes again is a note. */
 bool snap_first_entry(struct snap *s, const struct pickle_value *v);
 
-/* A text, interned. The same one may stand in any number of places, however
- * long it is. */
+/* Returns a text, interned. The same one may stand in any number of places,
+ * however long it is. */
 str_id snap_text(struct snap *s, const struct pickle_value *v);
 
-/* The time of an entry in ps from the epoch; i: its number, where entries have
- * no time. False: it has none, and a note. */
+/* Gives the time of an entry in ps from the epoch; its number i serves where
+ * entries have no time. Returns false, and adds a note, if there is none. */
 bool snap_time(struct snap *s, const struct pickle_value *entry, size_t i,
                int64_t *ts);
 
-/* An address; 0: none. */
+/* Returns an address; 0 if v is none. */
 uint64_t snap_addr(const struct pickle_value *v);
 
-/* device_traces: every device's allocations, frees and failures. */
+/* Reads device_traces: every device's allocations, frees and failures. */
 void snap_events(struct snap *s);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a level has, by version. */
+/* The names of a level's files, by version. */
 static const char *const memory_now[] = {"memory.usage_in_bytes",
                                          "memory.current"};
 static const char *const memory_max[] = {"memory.limit_in_bytes", "memory.max"};
@@ -28,8 +28,8 @@ static bool listed(const char *list, size_t n, const char *word) {
     return false;
 }
 
-/* The path of the line "7:cpu,cpuacct:/a/b" that lists the controller; of
- * "0::/a/b" when it is NULL. */
+/* Finds the path in the line "7:cpu,cpuacct:/a/b" that lists the controller; in
+ * "0::/a/b" if it is NULL. */
 static bool path_of(const char *text, const char *controller, char *out,
                     size_t cap) {
     for (const char *p = text; p && *p; p = strchr(p, '\n')) {
@@ -52,7 +52,7 @@ static bool path_of(const char *text, const char *controller, char *out,
     return false;
 }
 
-/* dir goes up by one level, but not above the first `top` bytes. */
+/* Takes dir up by one level, but not above its first `top` bytes. */
 static bool go_up(char *dir, size_t top) {
     size_t n = strlen(dir);
     while (n > top && dir[n - 1] != '/') n--;
@@ -69,7 +69,7 @@ static long read_in(const char *dir, const char *file, char *buf, size_t cap) {
     return procfile_read(path, buf, cap);
 }
 
-/* The lowest folder from mount/path upwards that has the file. */
+/* Finds the lowest folder from mount/path upwards that has the file. */
 static bool find_level(char *dir, const char *mount, const char *path,
                        const char *file) {
     char buf[64];
@@ -86,8 +86,8 @@ static bool find_level(char *dir, const char *mount, const char *path,
     return false;
 }
 
-/* Where a controller's figures are: its own tree (v1), or the common one; also
- * the length of the mount's part of dir. */
+/* Finds where a controller's figures are: its own tree (v1), or the common one;
+ * also the length of the mount's part of dir. */
 static bool find_controller(const char *text, const char *root,
                             const char *controller, const char *const *file,
                             char *dir, size_t *top, bool *v2) {
@@ -103,7 +103,7 @@ static bool find_controller(const char *text, const char *root,
     return false;
 }
 
-/* The limit of one level, 0: none. */
+/* Returns the limit of one level; 0 if it has none. */
 static uint64_t memory_level(const char *dir, bool v2) {
     char buf[64];
     int64_t n;

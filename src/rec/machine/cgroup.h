@@ -21,15 +21,15 @@ struct cgroup {
     double cpu_limit;      /* cores; 0: none */
 };
 
-/* text: of /proc/self/cgroup. root: "/sys/fs/cgroup". */
+/* Finds the group by the text of /proc/self/cgroup; root: "/sys/fs/cgroup". */
 void cgroup_find(struct cgroup *g, const char *text, const char *root);
 
-/* The process's own. */
+/* Finds the process's own group. */
 void cgroup_self(struct cgroup *g);
 
-/* Opens the memory in use, and the throttling (of the level with a quota): a
- * descriptor, or -1. The latter's unit: cpu.stat "throttled_usec" (v2) or
- * "throttled_time" in ns (v1). */
+/* Open the memory in use, and the throttling (of the level with a quota).
+ * Return a descriptor, or -1. The unit of the latter: cpu.stat "throttled_usec"
+ * (v2) or "throttled_time" in ns (v1). */
 int cgroup_open_memory(const struct cgroup *g);
 int cgroup_open_cpu(const struct cgroup *g);
 

@@ -3,11 +3,12 @@
  * machine, each read on its own: what cannot be read is left out.
  *
  * A launcher counts when both rank and world are there, are whole numbers and
- * fit together: RANK alone may be anybody's variable. Order: who started this
- * very process comes before who started its parent. mpirun inside of a SLURM
- * job starts its daemons with srun, and each process inherits the daemon's
- * SLURM_PROCID: so SLURM stands behind MPI, and needs a variable that only
- * steps (srun) have, since a batch script itself has SLURM_PROCID=0 too. */
+ * fit together: RANK alone may be anybody's variable. The launcher that started
+ * this very process comes before the one that started its parent. mpirun inside
+ * a SLURM job starts its daemons with srun, and each process inherits the
+ * daemon's SLURM_PROCID: so SLURM stands behind MPI, and needs a variable that
+ * only steps (srun) have, since a batch script itself has SLURM_PROCID=0
+ * too. */
 #include "rec/machine/identity.h"
 
 #include "base/array.h"
@@ -34,7 +35,8 @@
 
 enum { VALUE = 4096 }; /* bytes kept of a variable or fact */
 
-/* Names of variables; several, separated by '|': the first that is set. */
+/* Names of variables; of several, joined by '|', the first that is set
+ * counts. */
 static const struct launcher {
     const char *name, *rank, *world, *local_rank, *local_size;
     const char *needs; /* must be set as well; NULL: nothing */
@@ -91,7 +93,7 @@ static const char *const kept_variables[] = {
 };
 /* clang-format on */
 
-/* The value of the first variable of "A|B" that is set and not empty. */
+/* Returns the value of the first variable of "A|B" that is not empty. */
 static const char *env_first(const char *list) {
     char name[64];
     while (*list) {
@@ -108,8 +110,8 @@ static const char *env_first(const char *list) {
     return NULL;
 }
 
-/* A whole number below 2^31, or -1. "4(x2)", SLURM's way to say 4 on each of
- * two nodes, is 4; "4,3" is no single number. */
+/* Returns a whole number below 2^31, or -1. "4(x2)", SLURM's way to say 4 on
+ * each of two nodes, is 4; "4,3" is no single number. */
 static int small(const char *text) {
     char copy[16];
     int64_t n;
@@ -178,7 +180,7 @@ static void read_cluster(struct json *j, int tasks[TF_JOBS]) {
     }
 }
 
-/* Which task of which job this process is: -1 where it is not said. */
+/* Finds which task of which job this process is; -1 where it is not said. */
 static void read_task(struct json *j, int *job, int64_t *index) {
     struct json_str key, type;
     if (!json_enter(j, '{')) j->bad = true;
@@ -225,7 +227,7 @@ bool tf_config_rank(const char *text, int *rank, int *world) {
 
 /* --- host and rank ------------------------------------------------------- */
 
-/* TPU hosts: the worker's number, and a list of all. */
+/* Asks the variables of TPU hosts: the worker's number, and a list of all. */
 static bool ask_tpu(int *rank, int *world) {
     const char *hosts = env_first("TPU_WORKER_HOSTNAMES");
     *rank = small(env_first("TPU_WORKER_ID"));
@@ -241,7 +243,7 @@ static void read_rank(struct identity *id, int rank, int world) {
     for (size_t i = 0; i < COUNT(launchers) && !found; i++)
         found = ask_launcher(&launchers[i], id);
     if (fits(rank, world)) {
-        /* The local rank is the launcher's, if it means the same process. */
+        /* The local rank is the launcher's, if it is about the same process. */
         if (id->rank != rank || id->world != world)
             id->local_rank = id->local_size = -1;
         id->launcher = "options";
@@ -305,7 +307,7 @@ struct out {
     char value[VALUE + 1];
 };
 
-/* Gives o->value; what does not print is mended. */
+/* Gives o->value; bytes that do not print are mended. */
 static void give_value(struct out *o, const char *key) {
     uint8_t *p = (uint8_t *)o->value;
     for (size_t n; *p != 0; p += n) {
@@ -326,7 +328,7 @@ give(struct out *o, const char *key, const char *fmt, ...) {
     give_value(o, key);
 }
 
-/* Appends an argument as a shell would take it; false: no room. */
+/* Appends an argument as a shell would take it; false if there is no room. */
 static bool put_arg(char *out, size_t cap, const char *arg) {
     size_t n = strlen(out);
     bool quote = !*arg || strpbrk(arg, " \t\n'\"\\$`*?;&|<>()[]{}#~!");
@@ -349,8 +351,8 @@ static bool put_arg(char *out, size_t cap, const char *arg) {
 static void give_process(struct out *o) {
     char text[4096];
     size_t len;
-    /* The kernel's copy: the arguments one behind the other, each ended by
-     * 0. */
+    /* This is the kernel's copy: the arguments one behind the other, each ended
+     * by 0. */
     char raw[VALUE];
     long n = procfile_read("/proc/self/cmdline", raw, sizeof raw);
     bool whole = n >= 0 && n < (long)sizeof raw - 1;
@@ -403,7 +405,8 @@ static void give_cpus(struct out *o) {
             n += __builtin_popcountl(mask[i]);
         give(o, "cpu_allowed", "%d", n);
     }
-    /* The name that a hypervisor gives itself; the flag alone: "yes". */
+    /* This is the name that a hypervisor gives itself; "yes" if there is only
+     * the flag. */
 #if defined(__x86_64__)
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 31)) return;
@@ -435,7 +438,8 @@ static void give_machine(struct out *o) {
         give(o, "cgroup_memory_limit_bytes", "%llu",
              (unsigned long long)g.memory_limit);
     if (g.cpu_limit > 0) {
-        /* by integers: the host may have a locale with a decimal comma */
+        /* it is written by integers: the host may have a locale with a decimal
+         * comma */
         long milli = (long)(g.cpu_limit * 1000 + 0.5);
         give(o, "cgroup_cpu_limit", "%ld.%03ld", milli / 1000, milli % 1000);
     }

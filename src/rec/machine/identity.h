@@ -15,15 +15,15 @@ struct identity {
     const char *launcher; /* who said so: "torchrun", "SLURM", "options", ...;
                              NULL: nobody */
     /* The kept variables (identity.c) that were set, "NAME=value" and a 0 each,
-     * then a 0: later nobody calls getenv, which a setenv would disturb. */
+     * then a 0: later nothing calls getenv, which a setenv would disturb. */
     char env[16384];
     int env_left_out; /* did not fit */
 };
 
-/* Host: OPSCOPE_HOST, else `host` (NULL or "": none), else gethostname. Rank:
- * the arguments when world > 0 and 0 <= rank < world, else the first launcher
- * whose variables are complete and make sense. Calls getenv: at the start
- * only. */
+/* Finds host and rank. The host is OPSCOPE_HOST, else `host` (NULL or "":
+ * none), else gethostname. The rank is that of the arguments when world > 0 and
+ * 0 <= rank < world, else that of the first launcher whose variables are
+ * complete and make sense. Calls getenv, so only at the start. */
 void identity_read(struct identity *id, const char *host, int rank, int world);
 
 /* Returns what a variable was at identity_read; NULL if it was not set or is
@@ -38,7 +38,7 @@ const char *identity_var(const struct identity *id, const char *name);
  * cluster. */
 bool tf_config_rank(const char *text, int *rank, int *world);
 
-/* A fact: both texts are only valid during the call. */
+/* Takes a fact; both texts are valid only during the call. */
 typedef void identity_give(void *to, const char *key, const char *value);
 
 /* Gives everything known, each key once; what is not there is not given.

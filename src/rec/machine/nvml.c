@@ -53,7 +53,7 @@ struct nvml_pci {
     char bus_id[32];
 };
 
-/* NULL: this driver does not have it. */
+/* A call is NULL if this driver does not have it. */
 struct nvml_calls {
     int (*init)(void);
     int (*shutdown)(void);
@@ -139,7 +139,7 @@ static const char *nvml_error(const struct nvml_calls *c, int code) {
 
 enum { GPUS = 16, TRIES = 10, STACK = 1 << 20 };
 
-/* What is asked; PCIe is last, since it is asked less often. */
+/* What is asked; PCIe comes last, since it is asked less often. */
 enum metric {
     MEMORY,
     USE,
@@ -244,9 +244,9 @@ static void add_gpu(struct nvml_work *w, void *handle, int index) {
     g->name[sizeof g->name - 1] = g->uuid[sizeof g->uuid - 1] = '\0';
 }
 
-/* One entry of CUDA_VISIBLE_DEVICES: a number, or the begin of a UUID, or the
- * UUID of a MIG device. False: there is no such, and as in CUDA the entries
- * behind it do not count either. */
+/* Adds one entry of CUDA_VISIBLE_DEVICES: a number, or the beginning of a UUID,
+ * or the UUID of a MIG device. Returns false if there is no such GPU: as in
+ * CUDA the entries behind it do not count either. */
 static bool add_visible(struct nvml_work *w, const char *entry, unsigned n) {
     const struct nvml_calls *c = &w->calls;
     char uuid[96];
@@ -299,7 +299,7 @@ static void add_gpus(struct nvml_work *w, unsigned n) {
 
 /* --- asking -------------------------------------------------------------- */
 
-/* One metric of one GPU: NVML's code, and the value. */
+/* Asks one metric of one GPU. Returns NVML's code; *v becomes the value. */
 static int ask(const struct nvml_calls *c, void *h, enum metric m, double *v) {
     struct nvml_memory memory;
     struct nvml_use use;
@@ -351,7 +351,7 @@ static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
         pthread_mutex_lock(&w->lock);
         if (code != NVML_OK) {
             g->m[m].code = code;
-            /* asking again does not mend the first five */
+            /* to ask again does not mend the first five */
             if (code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND ||
                 code == NVML_NO_PERMISSION || code == NVML_INVALID_ARGUMENT ||
                 code == NVML_GPU_IS_LOST || ++g->m[m].failed == TRIES)
@@ -370,7 +370,7 @@ static void ask_gpu(struct nvml_work *w, struct gpu *g, enum metric from,
 }
 
 /* Sleeps until the next round: `pause` after the begin of this one, and longer
- * while nobody fetches, but then the first that does ends it. */
+ * while nobody fetches; the first fetch ends it. */
 static void rest(struct nvml_work *w, uint64_t begin, uint64_t pause) {
     pthread_mutex_lock(&w->lock);
     bool idle = w->idle = rec_mono_ns() - w->fetched > 1000000000;
@@ -381,8 +381,9 @@ static void rest(struct nvml_work *w, uint64_t begin, uint64_t pause) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* From loading to the first GPU; false: there is nothing to watch. */
-static bool begin(struct nvml_work *w) {
+/* Does all from loading to the first GPU. Returns false if there is nothing to
+ * watch. */
+static bool nvml_begin(struct nvml_work *w) {
     const struct nvml_calls *c = &w->calls;
     char version[80] = "";
     unsigned n = 0;
@@ -413,7 +414,7 @@ static bool begin(struct nvml_work *w) {
 static void *thread_main(void *arg) {
     struct nvml_work *w = arg;
     pthread_setname_np(pthread_self(), "opscope-nvml");
-    if (begin(w)) {
+    if (nvml_begin(w)) {
         uint64_t pcie_at = rec_mono_ns();
         int turn = 0;
         while (!stopping(w)) {
@@ -440,7 +441,8 @@ static void *thread_main(void *arg) {
 
 /* --- the owner's side ---------------------------------------------------- */
 
-/* Signals are the program's threads' business. */
+/* Starts the thread with signals blocked: they are for the program's
+ * threads. */
 static int start_thread(struct nvml_work *w) {
     sigset_t all, before;
     pthread_attr_t attr;
@@ -476,7 +478,7 @@ void nvml_open(struct nvml *n, const char *library, const char *visible) {
     w->choose = visible != NULL;
     w->fetched = rec_mono_ns();
     /* Loading a library opens files with the program's numbers, for an instant:
-     * not where there is no driver that it could talk to. */
+     * it is not done where there is no driver for it to talk to. */
     w->alone = library == NULL && access("/proc/driver/nvidia", F_OK) != 0 &&
                access("/dev/nvidiactl", F_OK) != 0 &&
                access("/dev/dxg", F_OK) != 0;

@@ -29,21 +29,21 @@ struct nvml {
 typedef void nvml_give(void *to, const char *counter, double value);
 typedef void nvml_fact(void *to, const char *key, const char *value);
 
-/* Starts the thread, where there is a driver. library: NULL is
- * "libnvidia-ml.so.1". visible: what
- * CUDA_VISIBLE_DEVICES is, NULL when it is not set (identity_var). When no
- * thread can be made there are no counters, and nvml_facts says so. */
+/* Starts the thread, where there is a driver. A library of NULL is
+ * "libnvidia-ml.so.1". visible is the value of CUDA_VISIBLE_DEVICES, NULL when
+ * it is not set (identity_var). When no thread can be made there are no
+ * counters, and nvml_facts says so. */
 void nvml_open(struct nvml *n, const char *library, const char *visible);
 
-/* Gives the values that came since the call before. Never waits. When nobody
- * calls it for 1 s (no window is open), the thread asks once a second only. */
+/* Gives the values that came since the call before. Never waits. When it is not
+ * called for 1 s (no window is open), the thread asks only once a second. */
 void nvml_run(struct nvml *n, nvml_give *give, void *to);
 
-/* Gives the facts, once they are known, and returns true; false: not known yet,
- * ask again. "nvml" = "not found", "driver 580.65.06" or what went wrong;
- * "gpu.0.name", ".uuid", ".pci", ".memory_bytes", ".nvml_index" (its number in
- * nvidia-smi), ".missing" (what it does not tell, and why). May be called again
- * at the end, when more may be missing. Never waits. */
+/* Gives the facts, once they are known, and returns true; false if they are not
+ * known yet: ask again. "nvml" = "not found", "driver 580.65.06" or what went
+ * wrong; "gpu.0.name", ".uuid", ".pci", ".memory_bytes", ".nvml_index" (its
+ * number in nvidia-smi), ".missing" (what it does not tell, and why). May be
+ * called again at the end, when more may be missing. Never waits. */
 bool nvml_facts(struct nvml *n, nvml_fact *give, void *to);
 
 /* Ends the thread; waits at most 200 ms for it. */

@@ -96,7 +96,7 @@ void sample_close(struct sample *s) {
     }
 }
 
-/* A flat line costs one value a second. */
+/* Gives a level; a flat line costs one value a second. */
 static void level(const struct run *r, enum counter c, double value) {
     struct sample *s = r->s;
     if (!r->give) {
@@ -111,7 +111,7 @@ static void level(const struct run *r, enum counter c, double value) {
     r->give(r->to, names[c], value);
 }
 
-/* unit: what one of the total is in the counter's unit. */
+/* Gives a rate; unit is what one of the total is in the counter's unit. */
 static void rate(const struct run *r, enum counter c, uint64_t total,
                  double unit) {
     struct sample *s = r->s;
@@ -138,7 +138,7 @@ static void run_usage(const struct run *r) {
     rate(r, CPU_SYSTEM, usec(u.ru_stime), 100e-6);
 }
 
-/* "size resident shared ...", in pages. */
+/* Reads "size resident shared ...", in pages. */
 static void run_rss(const struct run *r) {
     char text[128];
     if (procfile_reread(r->s->statm, text, sizeof text) <= 0) return;
@@ -207,14 +207,15 @@ static void meet_task(const struct run *r, int32_t tid, double seconds) {
     struct sample_task *now = task_of(s->tasks[s->turn & 1], tid);
     const struct sample_task *old = task_of(s->tasks[~s->turn & 1], tid);
     struct timespec t;
-    /* The clock of a thread's CPU time: the kernel's numbers for clocks, which
-     * pthread_getcpuclockid() makes too (it wants a pthread_t: we have none) */
+    /* This is the clock of a thread's CPU time by the kernel's numbers for
+     * clocks, which pthread_getcpuclockid() makes too (it wants a pthread_t,
+     * and we have none) */
     if (clock_gettime((clockid_t)(~(uint32_t)tid << 3 | 6), &t) != 0) return;
     uint64_t cpu = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
     *now = (struct sample_task){.tid = tid, .cpu_ns = cpu};
     if (seconds <= 0) return;
-    /* A new thread has used all of its time in this second; so has one that
-     * got the number of another. */
+    /* A new thread has used all of its time in this second; so has one that got
+     * the number of another. */
     uint64_t before = old->tid == tid && old->cpu_ns <= cpu ? old->cpu_ns : 0;
     now->percent = (float)((double)(cpu - before) / (seconds * SECOND) * 100);
     now->shown = old->tid == tid && old->shown;
@@ -236,8 +237,9 @@ static bool walk_task(void *ctx, const char *name) {
     return true;
 }
 
-/* The busiest, in order; those that fell idle since they were given too. How
- * many there are; only SAMPLE_THREADS of them are in top. */
+/* Chooses the busiest threads, in order, and those that fell idle since they
+ * were given. Returns how many there are; only SAMPLE_THREADS of them are in
+ * top. */
 static uint32_t choose(struct sample_task *table, struct sample_task **top) {
     uint32_t n = 0, all = 0;
     for (uint32_t i = 0; i < SAMPLE_TASKS; i++) {
@@ -252,7 +254,7 @@ static uint32_t choose(struct sample_task *table, struct sample_task **top) {
     return all;
 }
 
-/* "CPU: thread main/4711 (% of one core)". */
+/* Gives "CPU: thread main/4711 (% of one core)". */
 static void give_task(const struct run *r, struct sample_task *t) {
     char path[32], comm[64], name[128];
     snprintf(path, sizeof path, "%d/comm", t->tid);
@@ -278,7 +280,7 @@ static void run_tasks(const struct run *r, double seconds) {
     uint64_t without = s->threads_left_out;
     if (n > SAMPLE_THREADS) without += n - SAMPLE_THREADS;
     for (uint32_t i = 0; i < n && i < SAMPLE_THREADS; i++) give_task(r, top[i]);
-    /* silent in programs where all have one */
+    /* nothing is said in programs where all threads are shown */
     if (without > 0 || s->counters[NOT_SHOWN].at != 0)
         level(r, NOT_SHOWN, (double)without);
 }

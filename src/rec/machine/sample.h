@@ -22,7 +22,7 @@ enum {
     SAMPLE_WATCHED = SAMPLE_TASKS / 4 * 3,
 };
 
-/* A counter's value now. The name is only valid during the call. */
+/* Takes a counter's value. The name is valid only during the call. */
 typedef void sample_give(void *to, const char *counter, double value);
 
 struct sample_task {
@@ -48,13 +48,13 @@ struct sample {
     struct sample_task tasks[2][SAMPLE_TASKS];
 };
 
-/* Opens what there is; nothing is an error. */
+/* Opens the files that there are; a missing one is no error. */
 void sample_open(struct sample *s);
 
-/* Reads everything, and each second also peak and threads. now_ns: of
- * CLOCK_MONOTONIC. The first run gives levels only: rates need two. A value
- * that did not change is given once a second. give NULL: only notes where rates
- * begin; for the time outside of a window. */
+/* Reads everything, and each second also peak and threads. now_ns is of
+ * CLOCK_MONOTONIC. The first run gives only levels: rates need two. A value
+ * that did not change is given once a second. With give NULL it only notes
+ * where rates begin, for the time outside a window. */
 void sample_run(struct sample *s, uint64_t now_ns, sample_give *give, void *to);
 
 /* A struct of zeros, never opened, is fine. */

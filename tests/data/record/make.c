@@ -46,7 +46,7 @@ static void next_batch(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* What would be a kernel's launch. */
+/* Does what would be a kernel's launch. */
 static void layer(uint32_t queue, int i) {
     OPS_SCOPE_INT("layer", "i", i);
     ops_arg_int("flops", 1000000 * (i + 1));
