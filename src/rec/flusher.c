@@ -173,17 +173,21 @@ static void last_facts(struct session *s) {
     encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
     uint64_t names = REC_LOAD(&h->lost.names);
-    uint64_t lost = no_ring + names + h->drops_write;
+    /* the family's: whoever began it tells. Each process that could not be
+     * recorded has lost at least the call that would have begun it. */
+    uint64_t unrecorded = s->set.child ? 0 : memory_unrecorded();
+    uint64_t refused = s->set.child ? 0 : memory_refused();
+    uint64_t lost = no_ring + names + h->drops_write + unrecorded;
     if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
     loss_fact(e, h->drops_write,
               "samples and device events that could not be written");
     loss_fact(e, no_ring, "calls of threads that got no ring");
     loss_fact(e, names, "uses of names beyond the limit");
     loss_fact(e, s->events.lost, "scalars that could not be written");
-    if (!s->set.child)
-        loss_fact(e, memory_refused(),
-                  "times that a process of the program "
-                  "got no memory for rings");
+    loss_fact(e, refused,
+              "times that a process of the program got no memory for rings");
+    loss_fact(e, unrecorded,
+              "processes of the program that could not be recorded");
 }
 
 /* --- a pass -------------------------------------------------------------- */
