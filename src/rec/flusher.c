@@ -37,9 +37,9 @@
 #include "ring/sys.h"
 
 enum {
-    BUSY_NS = 4000000, /* between looks while a window is open */
-    RUSH_NS = 1000000, /* shortly after rings were filling */
-    IDLE_NS = 20000000,
+    BUSY_NS = 4000000,    /* between looks while a window is open */
+    RUSH_NS = 1000000,    /* shortly after rings were filling */
+    IDLE_NS = 20000000,   /* without a window, or while nothing is recorded */
     FLUSH_NS = 100000000, /* between passes when there is no need for one */
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000, /* between looks for the capture file */
@@ -60,6 +60,8 @@ static struct {
     struct eventfile_mark scalars; /* the event file as of the last commit */
     uint64_t window_edge_ns; /* when a window of times opens or closes; 0 */
     uint64_t last_rush_ns;   /* the last look at which rings were filling */
+    uint64_t heads;          /* slots ever written, in all rings, at a look */
+    uint64_t last_write_ns;  /* the last look at which there were more */
     uint64_t last_pass_ns, last_sample_ns, last_watch_ns, last_names_ns;
     uint64_t next_crowd_ns; /* when all rings of this user are looked at */
 } fl;
@@ -423,6 +425,19 @@ static void watch(struct session *s, uint64_t now) {
 
 /* --- the thread ---------------------------------------------------------- */
 
+/* Has nothing been recorded for a while? Then looks may be few: whoever records
+ * wakes us before a ring is full (thread_room). A program may have hundreds of
+ * processes that wait. Tracers of devices do not wake us. */
+static bool is_quiet(const struct session *s, uint64_t now) {
+    uint32_t n = REC_ACQUIRE(&s->map.head->nrings);
+    uint64_t heads = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (s->map.ring[i] != NULL) heads += REC_LOAD(&s->map.ring[i]->head);
+    if (heads != fl.heads) fl.last_write_ns = now;
+    fl.heads = heads;
+    return now - fl.last_write_ns >= FLUSH_NS && !device_any();
+}
+
 /* Sleeps until the next pass is due or somebody asks. Returns true if it is
  * told to stop. While there is much to do it does not sleep at all: on a busy
  * machine whoever sleeps waits for others' time slices before it runs again. */
@@ -433,8 +448,8 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     long pause = fl.more_waiting ? 0
                  : fl.last_rush_ns != 0 && now - fl.last_rush_ns < FLUSH_NS
                      ? RUSH_NS
-                 : OPS_STATE_() & OPS_ON_BIT_ ? BUSY_NS
-                                              : IDLE_NS;
+                 : OPS_STATE_() & OPS_ON_BIT_ && !is_quiet(s, now) ? BUSY_NS
+                                                                   : IDLE_NS;
     if (fl.window_edge_ns > now && fl.window_edge_ns - now < (uint64_t)pause)
         pause = (long)(fl.window_edge_ns - now);
     ts.tv_nsec += pause;
@@ -443,8 +458,12 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
         ts.tv_sec++;
     }
     pthread_mutex_lock(&s->flush_lock);
-    if (pause > 0 && !s->ask_stop && s->asked == s->answered)
+    if (pause > 0 && !s->ask_stop && s->asked == s->answered && !s->woken) {
+        REC_PUT(&s->dozing, pause > BUSY_NS);
         pthread_cond_timedwait(&s->wake, &s->flush_lock, &ts);
+        REC_PUT(&s->dozing, false);
+    }
+    s->woken = false;
     *ticket = s->asked;
     *want_dump = s->ask_dump;
     s->ask_dump = false;
@@ -615,7 +634,8 @@ static void *flusher(void *arg) {
     fl.alone = (struct alone){.stat = -1, .tasks = -1};
     int result = begin(s);
     if (result == 0) {
-        recover_folder_begin(&s->paths, rec_mono_ns());
+        fl.last_write_ns = rec_mono_ns();
+        recover_folder_begin(&s->paths, fl.last_write_ns);
         tell_begun(s, 0);
         loop(s);
         /* The rest is written, and all is closed. */
@@ -661,7 +681,7 @@ void flusher_init(void) {
 int flusher_start(void) {
     struct session *s = &rec_session;
     pthread_attr_t a;
-    s->ask_dump = s->ask_stop = false;
+    s->ask_dump = s->ask_stop = s->dozing = s->woken = false;
     s->begun = 0;
     s->whole = true;
     memset(&s->drain, 0, sizeof s->drain);
@@ -686,6 +706,15 @@ uint64_t flusher_ask(bool want_dump) {
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->flush_lock);
     return ticket;
+}
+
+/* Whoever has the lock wakes the flusher too, or is the flusher. */
+void flusher_wake(void) {
+    struct session *s = &rec_session;
+    if (pthread_mutex_trylock(&s->flush_lock) != 0) return;
+    s->woken = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->flush_lock);
 }
 
 int flusher_wait(uint64_t ticket) {

@@ -66,6 +66,31 @@ static void test_one_scope_takes_little(void **state) {
     assert_in_range(bytes, 1, 160 << 10); /* pages of 64 KiB are a few more */
 }
 
+/* How often threads of the program, all of which wait, woke in a second. */
+static void quiet_program(void *arg) {
+    struct rusage before, after;
+    (void)arg;
+    rig_begin();
+    scopes(1, "one");
+    rig_sleep_us(300000);
+    getrusage(RUSAGE_SELF, &before);
+    rig_sleep_us(1000000);
+    getrusage(RUSAGE_SELF, &after);
+    printf("%ld", after.ru_nvcsw - before.ru_nvcsw);
+    exit(0);
+}
+
+/* A program may have hundreds of workers that wait: looks every 4 ms would be
+ * 250. */
+static void test_a_quiet_program_wakes_seldom(void **state) {
+    long n;
+    (void)state;
+    if (rig_slow()) skip();
+    struct rig_end e = rig_run(quiet_program, NULL);
+    assert_int_equal(sscanf(e.out, "%ld", &n), 1);
+    assert_in_range(n, 1, 150);
+}
+
 /* --- every end ------------------------------------------------------------ */
 
 static void leave(int how) {
@@ -295,6 +320,7 @@ static void test_grandchildren_record(void **state) {
 }
 
 RIG_MAIN("rec_family", NULL, CASE(test_one_scope_takes_little),
+         CASE(test_a_quiet_program_wakes_seldom),
          CASE(test_children_are_gathered), CASE(test_an_elder_child_gathers),
          CASE(test_grandchildren_record),
          CASE(test_children_that_cannot_be_recorded_are_counted),
