@@ -37,9 +37,9 @@
 #include "ring/sys.h"
 
 enum {
-    BUSY_NS = 4000000, /* between looks while a window is open */
-    RUSH_NS = 1000000, /* shortly after rings were filling */
-    IDLE_NS = 20000000,
+    BUSY_NS = 4000000,    /* between looks while a window is open */
+    RUSH_NS = 1000000,    /* shortly after rings were filling */
+    IDLE_NS = 20000000,   /* without a window, or while nothing is recorded */
     FLUSH_NS = 100000000, /* between passes when there is no need for one */
     SAMPLE_NS = 100000000,
     WATCH_NS = 50000000, /* between looks for the capture file */
@@ -60,6 +60,8 @@ static struct {
     struct eventfile_mark scalars; /* the event file as of the last commit */
     uint64_t window_edge_ns; /* when a window of times opens or closes; 0 */
     uint64_t last_rush_ns;   /* the last look at which rings were filling */
+    uint64_t heads;          /* slots ever written, in all rings, at a look */
+    uint64_t last_write_ns;  /* the last look at which there were more */
     uint64_t last_pass_ns, last_sample_ns, last_watch_ns, last_names_ns;
     uint64_t next_crowd_ns; /* when all rings of this user are looked at */
 } fl;
@@ -174,17 +176,21 @@ static void last_facts(struct session *s) {
     encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
     uint64_t names = REC_LOAD(&h->lost.names);
-    uint64_t lost = no_ring + names + h->drops_write;
+    /* the family's: whoever began it tells. Each process that could not be
+     * recorded has lost at least the call that would have begun it. */
+    uint64_t unrecorded = s->set.child ? 0 : memory_unrecorded();
+    uint64_t refused = s->set.child ? 0 : memory_refused();
+    uint64_t lost = no_ring + names + h->drops_write + unrecorded;
     if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
     loss_fact(e, h->drops_write,
               "samples and device events that could not be written");
     loss_fact(e, no_ring, "calls of threads that got no ring");
     loss_fact(e, names, "uses of names beyond the limit");
     loss_fact(e, s->events.lost, "scalars that could not be written");
-    if (!s->set.child)
-        loss_fact(e, memory_refused(),
-                  "times that a process of the program "
-                  "got no memory for rings");
+    loss_fact(e, refused,
+              "times that a process of the program got no memory for rings");
+    loss_fact(e, unrecorded,
+              "processes of the program that could not be recorded");
 }
 
 /* --- a pass -------------------------------------------------------------- */
@@ -421,6 +427,19 @@ static void watch(struct session *s, uint64_t now) {
 
 /* --- the thread ---------------------------------------------------------- */
 
+/* Has nothing been recorded for a while? Then looks may be few: whoever records
+ * wakes us before a ring is full (thread_room). A program may have hundreds of
+ * processes that wait. Tracers of devices do not wake us. */
+static bool is_quiet(const struct session *s, uint64_t now) {
+    uint32_t n = REC_ACQUIRE(&s->map.head->nrings);
+    uint64_t heads = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (s->map.ring[i] != NULL) heads += REC_LOAD(&s->map.ring[i]->head);
+    if (heads != fl.heads) fl.last_write_ns = now;
+    fl.heads = heads;
+    return now - fl.last_write_ns >= FLUSH_NS && !device_any();
+}
+
 /* Sleeps until the next pass is due or a thread asks. Returns true if it is
  * told to stop. While there is much to do it does not sleep at all: on a busy
  * machine a thread that sleeps waits for others' time slices before it runs
@@ -432,8 +451,8 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
     long pause = fl.more_waiting ? 0
                  : fl.last_rush_ns != 0 && now - fl.last_rush_ns < FLUSH_NS
                      ? RUSH_NS
-                 : OPS_STATE_() & OPS_ON_BIT_ ? BUSY_NS
-                                              : IDLE_NS;
+                 : OPS_STATE_() & OPS_ON_BIT_ && !is_quiet(s, now) ? BUSY_NS
+                                                                   : IDLE_NS;
     if (fl.window_edge_ns > now && fl.window_edge_ns - now < (uint64_t)pause)
         pause = (long)(fl.window_edge_ns - now);
     ts.tv_nsec += pause;
@@ -442,8 +461,12 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
         ts.tv_sec++;
     }
     pthread_mutex_lock(&s->flush_lock);
-    if (pause > 0 && !s->ask_stop && s->asked == s->answered)
+    if (pause > 0 && !s->ask_stop && s->asked == s->answered && !s->woken) {
+        REC_PUT(&s->dozing, pause > BUSY_NS);
         pthread_cond_timedwait(&s->wake, &s->flush_lock, &ts);
+        REC_PUT(&s->dozing, false);
+    }
+    s->woken = false;
     *ticket = s->asked;
     *want_dump = s->ask_dump;
     s->ask_dump = false;
@@ -615,7 +638,8 @@ static void *flusher(void *arg) {
     fl.alone = (struct alone){.stat = -1, .tasks = -1};
     int result = begin(s);
     if (result == 0) {
-        recover_folder_begin(&s->paths, rec_mono_ns());
+        fl.last_write_ns = rec_mono_ns();
+        recover_folder_begin(&s->paths, fl.last_write_ns);
         tell_begun(s, 0);
         loop(s);
         /* Now the rest is written, and all is closed. */
@@ -662,7 +686,7 @@ void flusher_init(void) {
 int flusher_start(void) {
     struct session *s = &rec_session;
     pthread_attr_t a;
-    s->ask_dump = s->ask_stop = false;
+    s->ask_dump = s->ask_stop = s->dozing = s->woken = false;
     s->begun = 0;
     s->whole = true;
     memset(&s->drain, 0, sizeof s->drain);
@@ -687,6 +711,15 @@ uint64_t flusher_ask(bool want_dump) {
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->flush_lock);
     return ticket;
+}
+
+/* Whoever has the lock wakes the flusher too, or is the flusher. */
+void flusher_wake(void) {
+    struct session *s = &rec_session;
+    if (pthread_mutex_trylock(&s->flush_lock) != 0) return;
+    s->woken = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->flush_lock);
 }
 
 int flusher_wait(uint64_t ticket) {

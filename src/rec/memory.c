@@ -25,6 +25,7 @@ struct family {
     uint64_t bytes; /* that all of them hold */
     uint64_t cap;   /* 0: nobody has said */
     uint64_t refused;
+    uint64_t unrecorded; /* processes that could not be recorded */
 };
 
 static struct family this_one;    /* where no page can be shared */
@@ -173,5 +174,11 @@ bool memory_is_much(void) {
 }
 
 uint64_t memory_refused(void) { return REC_LOAD(&mem.all->refused); }
+
+void memory_add_unrecorded(void) {
+    __atomic_fetch_add(&mem.all->unrecorded, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t memory_unrecorded(void) { return REC_LOAD(&mem.all->unrecorded); }
 
 void memory_crowded(bool yes) { REC_PUT(&mem.crowded, yes); }

@@ -54,6 +54,11 @@ bool memory_is_much(void);
 /* Returns how often any process was refused memory. */
 uint64_t memory_refused(void);
 
+/* A process of the family could not be recorded at all, which it can tell
+ * nobody but whoever reads this count. */
+void memory_add_unrecorded(void);
+uint64_t memory_unrecorded(void);
+
 /* Says whether others of this user hold too much: then nobody gets more. The
  * flusher looks now and then. */
 void memory_crowded(bool yes);

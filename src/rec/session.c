@@ -388,7 +388,7 @@ void session_child(void) {
     if (OPS_STATE_() & OPS_PENDING_BIT_) {
         set_state(0);
         settings_child(&s->set);
-        start(s, &q);
+        if (start(s, &q) != 0) memory_add_unrecorded();
     }
     session_unlock(&q);
 }

@@ -45,6 +45,8 @@ struct session {
     pthread_cond_t wake, done;
     uint64_t asked, answered; /* requests to flush or dump: tickets */
     bool ask_dump, ask_stop;
+    bool dozing; /* atomic: it sleeps for long, since nothing was recorded */
+    bool woken;  /* a thread that records did it */
     int dump_result;
     int begun;             /* 1: it runs; -1: it could not; 0: not yet */
     bool whole;            /* at its end: all of it is in the files */
@@ -86,6 +88,9 @@ void flusher_forked(void);
 /* Asks the flusher and waits for its answer; stop also joins it. */
 uint64_t flusher_ask(bool dump);
 int flusher_wait(uint64_t ticket);
+/* From a thread that fills its ring, with its signals blocked: wakes a flusher
+ * that dozes. It may fail; the thread comes again before the ring is full. */
+void flusher_wake(void);
 /* Is called once in a process, and in each child of a fork. */
 void flusher_init(void);
 /* Writes the rest, closes the files and removes the ring file, unless not all

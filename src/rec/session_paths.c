@@ -159,23 +159,6 @@ static int take_stem(struct session *s) {
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* Returns what a container still allows: memory of files counts for it, too. */
-static uint64_t container_left(void) {
-    struct cgroup g;
-    char text[64];
-    int64_t used = 0;
-    cgroup_self(&g);
-    if (g.memory_limit == 0) return UINT64_MAX;
-    int fd = cgroup_open_memory(&g);
-    if (fd < 0) return g.memory_limit;
-    if (procfile_reread(fd, text, sizeof text) > 0)
-        used = strtoll(text, NULL, 10);
-    sys_close(fd);
-    return used < 0 || (uint64_t)used >= g.memory_limit
-               ? 0
-               : g.memory_limit - (uint64_t)used;
-}
-
 /* Is there enough memory? Rings take at most what was asked for, and a quarter
  * of what the file system and the container have left; those of all programs of
  * this user as much, or an eighth of the file system if that is more (some may
@@ -183,9 +166,11 @@ static uint64_t container_left(void) {
 static bool enough(struct session *s) {
     struct statfs v;
     struct rlimit l;
+    struct cgroup g;
     if (sys_fstatfs(s->paths.memory, &v) != 0) return false;
     uint64_t unit = (uint64_t)v.f_frsize;
-    uint64_t left = least((uint64_t)v.f_bavail * unit, container_left());
+    cgroup_self(&g); /* memory of files in /dev/shm is the container's too */
+    uint64_t left = least((uint64_t)v.f_bavail * unit, cgroup_memory_left(&g));
     s->memory_cap = least(s->set.o.memory_bytes, left / 4);
     if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur / 4 < s->memory_cap)
         s->memory_cap = l.rlim_cur / 4;

@@ -26,6 +26,7 @@ enum {
     RING_LOOK_AT = 32,     /* so many open scopes are many */
     BACK_RETRY = 4096,     /* losses between two tries for more memory */
     REFUSED_RETRY = 4096,  /* calls of a thread without a ring */
+    LOOKS_A_ROUND = 8,     /* of a writer, whether the flusher dozes */
 };
 
 /* ops_state_ is never NO_WORD: the word of a thread without a ring compares
@@ -94,13 +95,15 @@ static void ring_back(struct rec_ring *r) {
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Returns how far the ring may be written. Slots that have no memory are only
- * met on the first round. */
+/* Returns how far the ring may be written before its thread looks again. Slots
+ * that have no memory are only met on the first round. */
 static uint64_t ring_limit(const struct rec_ring *r) {
     uint64_t room = REC_ACQUIRE(&r->reusable_to);
     uint64_t have = REC_ACQUIRE(&r->backed_slots);
-    if (have >= r->slots || have - REC_SLOT_MAX > room) return room;
-    return have - REC_SLOT_MAX;
+    uint64_t look = REC_LOAD(&r->head) + r->slots / LOOKS_A_ROUND;
+    if (have < r->slots && have - REC_SLOT_MAX < room)
+        room = have - REC_SLOT_MAX;
+    return look < room ? look : room;
 }
 
 uint64_t thread_room(struct rec_ring *r) {
@@ -111,6 +114,13 @@ uint64_t thread_room(struct rec_ring *r) {
             q; /* a handler that jumps out of here is not for us */
         host_state_save(&q);
         ring_back(r);
+        host_state_restore(&q);
+    }
+    uint64_t used = r->head + r->slots - REC_ACQUIRE(&r->reusable_to);
+    if (used >= r->slots / LOOKS_A_ROUND && REC_LOAD(&rec_session.dozing)) {
+        struct host_state q;
+        host_state_save(&q);
+        flusher_wake();
         host_state_restore(&q);
     }
     return ring_limit(r);

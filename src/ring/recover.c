@@ -232,6 +232,18 @@ static void unwritten_free(struct unwritten *u) {
     free(u);
 }
 
+/* Returns how many records were lost of which no ring's line tells. */
+static uint64_t lost_beside_rings(const struct rec_head *h) {
+    return h->lost.no_ring + h->lost.names + h->drops_write;
+}
+
+/* Puts what is known of a recording that its program did not close. */
+static void unclosed_facts(struct encoder *e, const struct rec_head *h) {
+    uint64_t lost = lost_beside_rings(h);
+    encoder_fact_int(e, 0, FACT_UNCLOSED, 1);
+    if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
+}
+
 /* Returns what is not in the files; NULL if there is no memory. */
 static struct unwritten *unwritten_read(struct ring_map *map) {
     struct unwritten *u = calloc(1, sizeof *u);
@@ -247,7 +259,7 @@ static struct unwritten *unwritten_read(struct ring_map *map) {
     if (ok) {
         encoder_begin(&u->d.enc, 0);
         drain_rings(&u->d, true, 0);
-        encoder_fact_int(&u->d.enc, 0, FACT_UNCLOSED, 1);
+        unclosed_facts(&u->d.enc, map->head);
         for (unsigned i = 0; i < REC_FILES; i++)
             if (u->file[i].n > 0) drain_names(&u->d, i);
         ok = !u->d.enc.failed;
@@ -601,13 +613,9 @@ static void close_other_parts(const struct pointer *a, uint64_t last) {
 
 /* Writes what only the rings have. */
 static int close_rings(struct closing *f) {
-    const struct rec_head *h = f->map.head;
-    /* these are the losses that no ring's line tells of */
-    uint64_t lost = h->lost.no_ring + h->lost.names + h->drops_write;
     cut_events(f);
     drain_rings(&f->d, true, 0);
-    encoder_fact_int(&f->d.enc, 0, FACT_UNCLOSED, 1);
-    if (lost > 0) encoder_fact_int(&f->d.enc, 0, FACT_DROPPED, (int64_t)lost);
+    unclosed_facts(&f->d.enc, f->map.head);
     if (drain_commit(&f->d) != 0) return -1;
     if (f->scalars) eventfile_close(&f->events);
     return 0;
@@ -636,7 +644,7 @@ static int close_files(struct closing *f, int ring,
         return fail(f->at, "%s", strerror(f->d.files.error));
     out->events = h->commit[h->active].events;
     out->ring_events = out->events - before;
-    out->dropped = h->lost.no_ring + h->lost.names + h->drops_write;
+    out->dropped = lost_beside_rings(h);
     for (uint32_t i = 0; i < map->nrings; i++)
         for (int k = 0; map->ring[i] != NULL && k < REC_LOST_UNMATCHED; k++)
             out->dropped += map->ring[i]->lost[k];

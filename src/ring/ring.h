@@ -145,7 +145,8 @@ struct rec_ring {
     /* the writer's cache line */
     uint64_t head;        /* slots ever written */
     uint64_t write_limit; /* head must stay below: the writer's copy of what
-                             reusable_to and backed_slots said last */
+                             reusable_to and backed_slots said last, but not
+                             far ahead */
     uint32_t depth;   /* open scopes; more than REC_FRAMES are only counted */
     uint32_t look_at; /* the depth at which the writer looks for abandoned
                          ones */

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -63,6 +64,31 @@ static void test_one_scope_takes_little(void **state) {
     assert_int_equal(sscanf(e.out, "%zu %llu", &n, &bytes), 2);
     assert_int_equal(n, 1);
     assert_in_range(bytes, 1, 160 << 10); /* pages of 64 KiB are a few more */
+}
+
+/* How often threads of the program, all of which wait, woke in a second. */
+static void quiet_program(void *arg) {
+    struct rusage before, after;
+    (void)arg;
+    rig_begin();
+    scopes(1, "one");
+    rig_sleep_us(300000);
+    getrusage(RUSAGE_SELF, &before);
+    rig_sleep_us(1000000);
+    getrusage(RUSAGE_SELF, &after);
+    printf("%ld", after.ru_nvcsw - before.ru_nvcsw);
+    exit(0);
+}
+
+/* A program may have hundreds of workers that wait: looks every 4 ms would be
+ * 250. */
+static void test_a_quiet_program_wakes_seldom(void **state) {
+    long n;
+    (void)state;
+    if (rig_slow()) skip();
+    struct rig_end e = rig_run(quiet_program, NULL);
+    assert_int_equal(sscanf(e.out, "%ld", &n), 1);
+    assert_in_range(n, 1, 150);
 }
 
 /* --- every end ------------------------------------------------------------ */
@@ -225,6 +251,41 @@ static void test_all_of_them_have_one_limit(void **state) {
     munmap(most_bytes, sizeof *most_bytes);
 }
 
+/* --- children that cannot be recorded -------------------------------------- */
+
+/* A file may have no bytes there, also none in memory. */
+static void refused_children(void *arg) {
+    const struct rlimit none = {0, 0};
+    (void)arg;
+    rig_begin();
+    scopes(10, "parent");
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (i < 3) setrlimit(RLIMIT_FSIZE, &none);
+            scopes(1, "child");
+            _exit(ops_recording() == (i >= 3) ? 0 : 97);
+        }
+        int status;
+        if (waitpid(pid, &status, 0) != pid || status != 0) exit(98);
+    }
+    exit(0);
+}
+
+static void test_children_that_cannot_be_recorded_are_counted(void **state) {
+    struct xs x = {0};
+    (void)state;
+    if (RIG_ASAN || RIG_TSAN) skip(); /* forks of a threaded program */
+    struct rig_end e = rig_run(refused_children, NULL);
+    assert_int_equal(e.status, 0);
+    rig_rescue();
+    assert_int_equal(rig_load(&x), 3);
+    assert_int_equal(xs_count(&x, "parent"), 10);
+    assert_int_equal(xs_count(&x, "child"), 2);
+    assert_int_equal(xs_fact_sum(&x, "dropped_traces"), 3);
+    xs_free(&x);
+}
+
 /* How daemons are made: the child in between makes no call. */
 static void daemon_like(void *arg) {
     (void)arg;
@@ -259,5 +320,8 @@ static void test_grandchildren_record(void **state) {
 }
 
 RIG_MAIN("rec_family", NULL, CASE(test_one_scope_takes_little),
+         CASE(test_a_quiet_program_wakes_seldom),
          CASE(test_children_are_gathered), CASE(test_an_elder_child_gathers),
-         CASE(test_grandchildren_record), CASE(test_all_of_them_have_one_limit))
+         CASE(test_grandchildren_record),
+         CASE(test_children_that_cannot_be_recorded_are_counted),
+         CASE(test_all_of_them_have_one_limit))

@@ -140,17 +140,21 @@ static void run_crowd(void *arg) {
     exit(0);
 }
 
+static void crowd_is_accounted_for(struct xs *x) {
+    uint64_t there = xs_count(x, "crowd");
+    uint64_t lost = (uint64_t)xs_fact(x, "dropped_traces", 0);
+    assert_true(there > 0 && lost > 0);
+    assert_int_equal(there + lost, CROWD * CROWD_SCOPES);
+    xs_free(x);
+}
+
 /* More threads at once than there is memory for: all of it is accounted for.
  * A scope without a ring is one call: its end is not made. */
 static void test_crowd(void **state) {
     (void)state;
     rig_options.memory_bytes = 1 << 20;
     struct xs x = profile_of(run_crowd, NULL);
-    uint64_t there = xs_count(&x, "crowd");
-    uint64_t lost = (uint64_t)xs_fact(&x, "dropped_traces", 0);
-    assert_true(there > 0 && lost > 0);
-    assert_int_equal(there + lost, CROWD * CROWD_SCOPES);
-    xs_free(&x);
+    crowd_is_accounted_for(&x);
 }
 
 /* The same, and then a kill at once: what was counted is as safe as what is in
@@ -168,18 +172,24 @@ static void run_crowd_and_die(void *arg) {
 }
 
 static void test_crowd_killed(void **state) {
-    struct xs x = {0};
+    struct xs before = {0}, after = {0};
+    struct recovered rest;
+    char why[256];
+    glob_t g;
     (void)state;
     rig_options.memory_bytes = 1 << 20;
     struct rig_end e = rig_run(run_crowd_and_die, NULL);
     assert_int_equal(e.status, SIGKILL);
+    /* read as it is, and closed */
+    assert_int_equal(rig_files(".ring", &g), 1);
+    assert_int_equal(recover_read(g.gl_pathv[0], &rest, why, sizeof why), 0);
+    globfree(&g);
+    xs_read(&before, rest.p, rest.n);
+    crowd_is_accounted_for(&before);
+    recover_free(&rest);
     assert_int_equal(rig_rescue(), 1);
-    assert_int_equal(rig_load(&x), 1);
-    uint64_t there = xs_count(&x, "crowd");
-    uint64_t lost = (uint64_t)xs_fact(&x, "dropped_traces", 0);
-    assert_true(there > 0 && lost > 0);
-    assert_int_equal(there + lost, CROWD * CROWD_SCOPES);
-    xs_free(&x);
+    assert_int_equal(rig_load(&after), 1);
+    crowd_is_accounted_for(&after);
 }
 
 /* Destructors of a thread's own data record, too. */

@@ -322,6 +322,17 @@ static inline int64_t xs_fact(const struct xs *x, const char *key,
     return none;
 }
 
+/* The sum of a fact of the hosts' planes of all files. */
+static inline int64_t xs_fact_sum(const struct xs *x, const char *key) {
+    struct xs_field f;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < x->planes; i++)
+        if (strcmp(x->plane[i].name, "/host:CPU") == 0 &&
+            xs_find(&x->plane[i], x->plane[i].body, 6, key, &f))
+            sum += (int64_t)f.v;
+    return sum;
+}
+
 static inline bool xs_own(const struct xs_event *e) {
     return strcmp(e->name, "opscope: dropped") == 0;
 }

@@ -98,6 +98,35 @@ static void version_1_has_a_tree_for_each(void **state) {
     assert_true(g.cpu_limit == 0.5);
 }
 
+/* Copies of files go when memory is needed: a container that is full of them
+ * has room. */
+static void copies_of_files_are_room(void **state) {
+    const char *root = *state;
+    struct cgroup g;
+    put(root, "memory/a/memory.usage_in_bytes", "9990\n");
+    put(root, "memory/a/memory.limit_in_bytes", "10000\n");
+    cgroup_find(&g, "4:memory:/a\n", root);
+    assert_true(cgroup_memory_left(&g) == 10);
+    put(root, "memory/a/memory.stat",
+        "cache 8000\nshmem 900\ninactive_file 1\nactive_file 2\n"
+        "total_inactive_file 6000\ntotal_active_file 1000\n");
+    assert_true(cgroup_memory_left(&g) == 7010);
+    put(root, "memory/a/memory.usage_in_bytes", "20000\n");
+    assert_true(cgroup_memory_left(&g) == 0);
+    put(root, "memory/a/memory.usage_in_bytes", "5000\n");
+    assert_true(cgroup_memory_left(&g) == 10000);
+    put(root, "b/memory.current", "10000\n");
+    put(root, "b/memory.max", "10000\n");
+    put(root, "b/memory.stat",
+        "anon 5000\nfile 4500\nshmem 500\ninactive_file 3000\n"
+        "active_file 1000\nworkingset_refault_file 7\n");
+    cgroup_find(&g, "0::/b\n", root);
+    assert_true(cgroup_memory_left(&g) == 4000);
+    put(root, "b/memory.max", "max\n");
+    cgroup_find(&g, "0::/b\n", root);
+    assert_true(cgroup_memory_left(&g) == UINT64_MAX);
+}
+
 /* Without a namespace of its own a container sees the host's path, and its own
  * group as the mount's root. */
 static void a_path_of_the_host_falls_back_to_the_mount(void **state) {
@@ -160,6 +189,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_ROOT(version_2_takes_the_tightest_level),
         IN_ROOT(version_1_has_a_tree_for_each),
+        IN_ROOT(copies_of_files_are_room),
         IN_ROOT(a_path_of_the_host_falls_back_to_the_mount),
         IN_ROOT(nothing_there_is_no_limit),
         cmocka_unit_test(lines_are_found_by_their_key),

@@ -76,6 +76,16 @@ static size_t gzip_guess(struct bytes in) {
     return (claim >= in.n && claim / 64 <= in.n ? claim : usual) + PIECE;
 }
 
+/* Returns a state of zeros, too large for the stack; NULL if there is no
+ * memory. isal_inflate_init() leaves most of it as it is. Where damaged data
+ * refer to bytes before the beginning, isa-l (2.30) counts them as written and
+ * hands out what stood in its buffer, which malloc() had from anywhere. */
+static struct inflate_state *new_state(void) {
+    struct inflate_state *z = calloc(1, sizeof *z);
+    if (z != NULL) isal_inflate_init(z);
+    return z;
+}
+
 /* Hands input over in parts, because isa-l counts it in 32 bits. */
 static void feed(struct inflate_state *z, struct bytes *in) {
     if (z->avail_in != 0) return;
@@ -116,7 +126,6 @@ static bool only_zeros(struct bytes b) {
 static int gunzip(struct bytes in, struct inflate_state *z, struct out *o,
                   bool *damaged, struct ops_err *e) {
     size_t guess = gzip_guess(in);
-    isal_inflate_init(z);
     while (!*damaged) {
         z->crc_flag = ISAL_GZIP;
         TRY(gzip_member(z, &in, guess, o, damaged, e));
@@ -161,8 +170,8 @@ int inflate_into(struct bytes in, enum packing packing, size_t limit,
         ZSTD_DStream *z = ZSTD_createDStream();
         rc = z != NULL ? unzstd(in, z, &o, damaged, e) : fail_oom(e);
         ZSTD_freeDStream(z);
-    } else { /* its state is too large for the stack */
-        struct inflate_state *z = malloc(sizeof *z);
+    } else {
+        struct inflate_state *z = new_state();
         rc = z != NULL ? gunzip(in, z, &o, damaged, e) : fail_oom(e);
         free(z);
     }
@@ -196,9 +205,8 @@ static size_t read_raw(const char *path, uint8_t *buf, size_t cap) {
 }
 
 static size_t head_gzip(struct bytes in, uint8_t *buf, size_t cap) {
-    struct inflate_state *s = malloc(sizeof *s);
+    struct inflate_state *s = new_state();
     if (s == NULL) return 0;
-    isal_inflate_init(s);
     s->crc_flag = ISAL_GZIP;
     s->next_in = (uint8_t *)in.p;
     s->avail_in = (uint32_t)in.n;

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,11 @@
 static const char *const memory_now[] = {"memory.usage_in_bytes",
                                          "memory.current"};
 static const char *const memory_max[] = {"memory.limit_in_bytes", "memory.max"};
+/* Pages of files, the lines of memory.stat for this level and those below; what
+ * lies in /dev/shm is not among them. */
+static const char *const file_pages[][2] = {{"total_inactive_file",
+                                             "total_active_file"},
+                                            {"inactive_file", "active_file"}};
 static const char *const cpu_max[] = {"cpu.cfs_quota_us", "cpu.max"};
 
 /* Is the word one of the list "a,b,c" of n bytes? */
@@ -175,4 +181,17 @@ int cgroup_open_memory(const struct cgroup *g) {
 
 int cgroup_open_cpu(const struct cgroup *g) {
     return open_in(g->cpu, "cpu.stat");
+}
+
+uint64_t cgroup_memory_left(const struct cgroup *g) {
+    char text[8192];
+    uint64_t n = 0, used = 0;
+    if (g->memory_limit == 0) return UINT64_MAX;
+    if (read_in(g->memory, memory_now[g->memory_v2], text, sizeof text) > 0)
+        used = strtoull(text, NULL, 10);
+    if (read_in(g->memory, "memory.stat", text, sizeof text) > 0)
+        for (int i = 0; i < 2; i++)
+            if (procfile_u64(text, file_pages[g->memory_v2][i], &n))
+                used -= n < used ? n : used;
+    return used < g->memory_limit ? g->memory_limit - used : 0;
 }

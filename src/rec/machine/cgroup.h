@@ -33,4 +33,10 @@ void cgroup_self(struct cgroup *g);
 int cgroup_open_memory(const struct cgroup *g);
 int cgroup_open_cpu(const struct cgroup *g);
 
+/* Returns how many bytes the container still allows: also those that hold
+ * copies of files, which the system drops when somebody needs memory. A
+ * container that has read or written much is always full of them. UINT64_MAX if
+ * there is no limit. */
+uint64_t cgroup_memory_left(const struct cgroup *g);
+
 #endif
