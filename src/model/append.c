@@ -54,7 +54,7 @@ static bool renumber_init(struct renumber *m, const struct trace *b) {
     return true;
 }
 
-/* Facts that one piece knows and another does not. */
+/* Takes over facts that one piece knows and another does not. */
 static void merge_source(struct source *to, const struct source *from) {
     if (to->rank < 0) to->rank = from->rank;
     if (to->world_size < 0) to->world_size = from->world_size;
@@ -72,7 +72,7 @@ static void merge_source(struct source *to, const struct source *from) {
     to->events += from->events;
 }
 
-/* Sources: the same bytes are the same source. */
+/* Moves sources: the same bytes are the same source. */
 static bool move_sources(struct trace *a, struct trace *b, struct renumber *m) {
     for (size_t i = 0; i < b->nsources; i++) {
         struct source *from = &b->sources[i];
@@ -99,8 +99,8 @@ static bool move_sources(struct trace *a, struct trace *b, struct renumber *m) {
     return !a->oom;
 }
 
-/* What b's file knows of a device and a's does not, field by field: one piece
- * may have its model, another its memory. */
+/* Takes over what b's file knows of a device and a's does not, field by field:
+ * one piece may have its model, another its memory. */
 static void merge_device(struct device *to, const struct device *from,
                          str_id model) {
     if (model) to->model = model;
@@ -209,7 +209,7 @@ struct copy {
     bool mem;            /* the memory events, too? */
 };
 
-/* How much further on the args of that source of b lie in a. */
+/* Returns how much further on the args of that source of b lie in a. */
 static uint64_t args_delta(const struct trace *a, const struct trace *b,
                            const struct renumber *m, uint32_t source) {
     return a->sources[m->source[source]].args_base -
@@ -308,7 +308,7 @@ static void move_halves(struct trace *a, struct half_links *to,
                                             from->v[i].row + offset};
 }
 
-/* b's stacks among a's; their frames are listed once more. */
+/* Moves b's stacks among a's; their frames are listed once more. */
 static void move_stacks(struct trace *a, const struct trace *b,
                         struct renumber *m) {
     const struct stacks *s = &b->stacks;
@@ -326,7 +326,7 @@ static void move_stacks(struct trace *a, const struct trace *b,
     free(list);
 }
 
-/* The allocators' state. Segments stand before their blocks. */
+/* Moves the allocators' state. Segments stand before their blocks. */
 static void move_mem_tables(struct trace *a, const struct trace *b,
                             const struct renumber *m) {
     for (size_t i = 0; i < b->nsegments && !a->oom; i++) {
@@ -382,7 +382,8 @@ static void widen(const int64_t *ts, size_t n, int64_t *lo, int64_t *hi) {
     }
 }
 
-/* How far b's times lie from a's zero; false: too far to be one trace. */
+/* Finds how far b's times lie from a's zero. Returns false if they are too far
+ * to be one trace. */
 static bool find_shift(struct trace *a, const struct trace *b,
                        struct renumber *m) {
     if (!a->epoch_set) {
@@ -462,9 +463,8 @@ int trace_append(struct trace *a, struct trace *b, struct ops_err *e) {
     return append(a, b, ROW_NONE, e);
 }
 
-/* What a later file of the same process says of it stands for an earlier
- * word: facts are told again as they grow. Texts of losses are each their
- * own. */
+/* Keeps the last of equal facts: a later file of the same process tells them
+ * again as they grow. Texts of losses are each their own. */
 static void fold_meta(struct trace *t, uint32_t source, size_t from) {
     str_id loss = trace_str(t, bytes_of(FACT_LOSS));
     size_t n = from;

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Digits alone that fit 64 bits, of which a double would keep 53? */
+/* Is it digits alone that fit 64 bits, of which a double would keep 53? */
 static bool is_uint(struct bytes b, uint64_t *out) {
     uint64_t v = 0;
     for (size_t i = 0; i < b.n; i++) {
@@ -22,7 +22,7 @@ static bool is_uint(struct bytes b, uint64_t *out) {
     return b.n > 0;
 }
 
-/* A JSON value at the reader as an argument; the reader moves on. */
+/* Reads a JSON value as an argument; the reader moves on. */
 static struct arg json_arg(struct json *j) {
     struct arg a = {0};
     uint8_t c = json_peek(j);
@@ -58,7 +58,7 @@ static struct arg json_arg(struct json *j) {
     return a;
 }
 
-/* The args object of a Chrome event. */
+/* Gives the args object of a Chrome event. */
 static void json_each(struct bytes b, args_each_fn *each, void *ctx) {
     struct json j = json_reader(b);
     struct json_str key;

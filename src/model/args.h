@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Arguments of a span, parsed only when asked for. JSON sources give the args
  * object of the event; XSpace sources give the event's and its metadata's
- * stats; StepStats the node's fields. One view over all of them. */
+ * stats; StepStats the node's fields. This is one view over all of them. */
 #ifndef MODEL_ARGS_H
 #define MODEL_ARGS_H
 
@@ -29,26 +29,28 @@ struct arg {
     bool escaped;
 };
 
-/* A span's argument by name; ARG_NONE when it has none. O(size of args). */
+/* Returns a span's argument by name; ARG_NONE if it has none. O(size of
+ * args). */
 struct arg args_get(const struct trace *t, row_id row, const char *key);
 
-/* As an integer (also from text and float), or dflt. */
+/* Returns the argument as an integer (also from text and float), or dflt. */
 int64_t args_int(const struct trace *t, row_id row, const char *key,
                  int64_t dflt);
 
-/* Calls each(ctx, key, arg) for every argument, in file order; false stops. */
+/* Calls each(ctx, key, arg) for every argument, in file order, until it returns
+ * false. */
 void args_each(const struct trace *t, row_id row, args_each_fn *each,
                void *ctx);
 
 /* Are the texts of the row's arguments as they stand in JSON, with escapes? */
 bool args_are_json(const struct trace *t, row_id row);
 
-/* Writes the value as JSON that every reader takes; json: args_are_json() of
- * its row. What is not JSON becomes a string. */
+/* Writes the value as JSON that every reader takes; json is args_are_json() of
+ * its row. A value that is not JSON becomes a string. */
 void args_put_json(struct sink *out, const struct arg *a, bool json);
 
-/* For importers of protobuf: the message whose length stands at the row's
- * arguments. False: there is none. */
+/* Finds the message whose length stands at the row's arguments, for importers
+ * of protobuf. Returns false if there is none. */
 bool args_message(const struct trace *t, row_id row, uint32_t *source,
                   struct bytes *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the others must know of a format: how its arguments are read, and what
+ * What other layers must know of a format: how its arguments are read, and what
  * its rows tell. An importer has one (import/import.h), and every source that
  * it made carries it; no other layer asks which format that is. */
 #ifndef MODEL_FORMAT_H
@@ -13,7 +13,7 @@ struct arg; /* model/args.h */
 struct source;
 struct trace;
 
-/* Receives one argument; false stops. */
+/* Receives one argument; returns false to stop. */
 typedef bool args_each_fn(void *ctx, struct bytes key, const struct arg *a);
 
 /* What a profile may lack. */
@@ -35,7 +35,7 @@ enum format_role {
     ROLE_MEMORY,  /* memory of a process that another file tells the time of */
 };
 
-/* Whose profiler writes it. */
+/* The profiler that writes such files. */
 enum format_writer {
     WRITER_ANY,
     WRITER_TORCH,
@@ -47,7 +47,7 @@ struct format {
     const char *name; /* "kineto", as users see it */
     enum format_role role;
     enum format_writer writer;
-    /* Gives the arguments of a row that has some; NULL: they are a JSON
+    /* Gives the arguments of a row that has some; NULL if they are a JSON
      * object. */
     void (*args_each)(const struct trace *t, row_id row, args_each_fn *each,
                       void *ctx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Numbers of rows: what a header needs that speaks of a row, not of traces. */
+ * Numbers of rows, for headers that speak of a row and not of traces. */
 #ifndef MODEL_IDS_H
 #define MODEL_IDS_H
 

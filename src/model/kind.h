@@ -8,15 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "op", "kernel", ...; "other" for anything else. */
+/* Returns "op", "kernel", ...; "other" for anything else. */
 const char *kind_name(uint8_t kind);
 
-/* The flag's word for bit number i, or NULL: not written (instants and
- * overlapping spans show in their form already). */
+/* Returns the word for flag bit number i; NULL if it is not written (instants
+ * and overlapping spans show in their form already). */
 const char *flag_name(unsigned i);
 
-/* Reads "annotation step": a kind, then flags, blanks between them. False when
- * the first word is no kind; unknown flags are passed over. */
+/* Reads "annotation step": a kind, then flags, blanks between them. Returns
+ * false if the first word is no kind; unknown flags are passed over. */
 bool kind_parse(struct bytes words, uint8_t *kind, uint8_t *flags);
 
 #endif

@@ -16,7 +16,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Adds a pair of rows to two columns of *n rows. False: out of memory. */
+/* Adds a pair of rows to two columns of *n rows. Returns false if out of
+ * memory. */
 static bool add_pair(row_id **a, row_id **b, size_t *n, size_t *cap,
                      row_id in_a, row_id in_b) {
     if (*n == *cap) {
@@ -35,8 +36,8 @@ static bool add_link(struct links *l, row_id host, row_id device) {
     return add_pair(&l->host, &l->device, &l->n, &l->cap, host, device);
 }
 
-/* Sorts the pairs of two columns by a, then b; where they come so nothing is
- * moved. False: out of memory. */
+/* Sorts the pairs of two columns by a, then b; pairs in order are not moved.
+ * Returns false if out of memory. */
 static bool order_pairs(row_id *a, row_id *b, size_t n) {
     size_t i = 1;
     while (i < n && (a[i - 1] < a[i] || (a[i - 1] == a[i] && b[i - 1] <= b[i])))
@@ -101,7 +102,7 @@ static bool size_table(const struct trace *t, struct table *tb, bool *dense) {
     return true;
 }
 
-/* Where the call of that id stands, or NULL. */
+/* Returns where the call of that id stands, or NULL. */
 static row_id *slot(const struct table *tb, uint32_t source, uint64_t id) {
     if (id < tb->least[source] || id > tb->most[source]) return NULL;
     return &tb->rows[tb->base[source] + (size_t)(id - tb->least[source])];
@@ -123,7 +124,8 @@ static bool fill_table(const struct trace *t, struct table *tb, bool *once) {
     return true;
 }
 
-/* One pass over the device's side, one to find calls that nothing used. */
+/* Joins in one pass over the device's side, and one for calls that nothing
+ * used. */
 static bool join_table(struct trace *t, const struct table *tb) {
     const struct half_links *h = &t->host_halves, *d = &t->device_halves;
     if (!vec_resize(&t->links.host, d->n, sizeof *t->links.host) ||
@@ -147,7 +149,7 @@ static bool join_table(struct trace *t, const struct table *tb) {
 
 /* ---- by sorting ---- */
 
-/* The halves as keys sorted by (source, id). */
+/* Returns the halves as keys sorted by (source, id). */
 static struct sort_key *sorted_halves(const struct half_links *h) {
     struct sort_key *v = vec_alloc(h->n + 1, sizeof *v);
     if (v == NULL) return NULL;
@@ -163,9 +165,9 @@ static int order(const struct sort_key *a, const struct sort_key *b) {
     return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
-/* The calls with one id in the order of their starts, which become their keys;
- * of several with one start the first row, the outermost, stays. *n is how
- * many there are then. False: out of memory. */
+/* Puts the calls with one id in the order of their starts, which become their
+ * keys; of several with one start the first row, the outermost, stays. *n
+ * becomes how many are left. Returns false if out of memory. */
 static bool order_calls(const struct trace *t, struct sort_key *calls,
                         size_t *n) {
     for (size_t i = 0; i < *n; i++) {
@@ -224,8 +226,8 @@ static bool join_by_sorting(struct trace *t) {
 
 /* ---- both ---- */
 
-/* A device span has one launch: of one that names several ids, or one id more
- * than once, the first call counts. Else its time would count for each. */
+/* Leaves each device span one launch: of one that names several ids, or one id
+ * more than once, the first call counts. Else its time would count for each. */
 static void keep_one_each(struct links *l) {
     size_t k = 0;
     for (size_t i = 0; i < l->n; i++) {
@@ -236,7 +238,7 @@ static void keep_one_each(struct links *l) {
     l->n = k;
 }
 
-/* The second order: link numbers by host row, then device row. */
+/* Makes the second order: link numbers by host row, then device row. */
 static bool order_by_host(struct links *l) {
     l->by_host = vec_alloc(l->n + 1, sizeof *l->by_host);
     if (l->by_host == NULL) return false;
@@ -311,8 +313,8 @@ static void bind_track(const struct trace *t, const struct sort_key *v,
     }
 }
 
-/* The row of each end, or ROW_NONE, by its number in half_flows; v is room for
- * the keys. */
+/* Finds the row of each end, or ROW_NONE, by its number in half_flows; v is
+ * room for the keys. */
 static bool bind_flows(const struct trace *t, struct sort_key *v,
                        row_id *bound) {
     const struct half_flows *h = &t->half_flows;
@@ -354,7 +356,7 @@ bool seal_flows(struct trace *t) {
     row_id *bound = malloc((n + 1) * sizeof *bound);
     bool ok = v != NULL && bound != NULL && bind_flows(t, v, bound);
     for (size_t i = 0; ok && i < n; i++) {
-        /* ids are unique within a source only */
+        /* ids are unique only within a source */
         uint64_t source = t->tracks[h->v[i].track].source;
         v[i] = (struct sort_key){hash_pair(h->v[i].id, source),
                                  sort_signed(h->v[i].ts), (row_id)i};

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who belongs to whom, counted and laid out once: tracks by source and by
- * device, meta and allocators by source, memory events by allocator. */
+ * Which rows belong to which, counted and laid out once: tracks by source and
+ * by device, meta and allocators by source, memory events by allocator. */
 #include "model/seal.h"
 
 #include "base/array.h"
 #include <stdlib.h>
 
 /* Lays n numbers out in groups. The group of number i is the uint32_t that
- * stands `at` bytes into the i-th row of `size` bytes; what is in none has a
- * group of `groups` or more. */
+ * stands `at` bytes into the i-th row of `size` bytes; a number in no group has
+ * one of `groups` or more. */
 static bool make_lists(struct lists *l, size_t n, size_t groups,
                        const void *rows, size_t at, size_t size) {
     l->v = malloc((n + 1) * sizeof *l->v);
     l->first = calloc(groups + 2, sizeof *l->first);
     if (l->v == NULL || l->first == NULL) return false;
 #define GROUP(i) (*(const uint32_t *)((const char *)rows + (i)*size + at))
-    /* counted one further on, so that filling moves each into its place */
+    /* counts stand one further on, so that filling moves each into its place */
     for (size_t i = 0; i < n; i++)
         if (GROUP(i) < groups) l->first[GROUP(i) + 2]++;
     for (size_t g = 1; g < groups + 2; g++) l->first[g] += l->first[g - 1];

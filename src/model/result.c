@@ -62,7 +62,8 @@ void result_free(struct result *r) {
     *r = (struct result){0};
 }
 
-/* A copy of s in the result; NULL stays NULL; sets oom. */
+/* Returns a copy of s in the result; NULL if s is NULL, or out of memory, which
+ * sets oom. */
 static char *keep(struct result *r, const char *s) {
     char *copy = arena_str(&r->arena, s);
     if (s != NULL && copy == NULL) r->oom = true;
@@ -105,7 +106,7 @@ static bool is_whole(enum col_type type) {
     return type != COL_TEXT && type != COL_FLOAT && type != COL_PERCENT;
 }
 
-/* Small numbers of either sign become small. */
+/* Makes small numbers of either sign small unsigned ones. */
 static uint64_t fold_sign(int64_t v) {
     return (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
 }
@@ -114,7 +115,7 @@ static int64_t unfold_sign(uint64_t u) {
     return (int64_t)(u >> 1 ^ (u & 1 ? UINT64_MAX : 0));
 }
 
-/* Adds the row of cells; false: out of memory. */
+/* Adds the row of cells. Returns false if out of memory. */
 static bool pack_row(struct result *r, const struct cell *cells) {
     size_t forms = forms_bytes(r->ncols);
     size_t most = r->npacked + forms + r->ncols * PBW_VARINT_ROOM;
@@ -140,8 +141,8 @@ static bool pack_row(struct result *r, const struct cell *cells) {
     return true;
 }
 
-/* The first ncells cells of a packed row, into cells if that is not NULL;
- * returns the last one. */
+/* Reads the first ncells cells of a packed row, into cells if that is not NULL.
+ * Returns the last one. */
 static struct cell take_cells(const struct result *r, size_t row, size_t ncells,
                               struct cell *cells) {
     const uint8_t *form = r->packed + r->row_at[row];
@@ -240,7 +241,7 @@ void cell_text(struct result *r, const char *col, const char *s) {
 void cell_int(struct result *r, const char *col, int64_t v) {
     struct cell *c = cell_at(r, col,
                              1u << COL_INT | 1u << COL_TIME | 1u << COL_BYTES);
-    /* where a sum stopped (base/sum.h) */
+    /* a sum stopped here (base/sum.h) */
     r->full |= v == INT64_MAX || v == INT64_MIN;
     if (c != NULL) *c = (struct cell){.i = v};
 }
@@ -364,7 +365,7 @@ struct order {
     size_t col;
 };
 
-/* Less than 0: a stands before b by value; 0: equal. */
+/* Returns less than 0 if a stands before b by value; 0 if they are equal. */
 static int cell_order(enum col_type type, const struct cell *a,
                       const struct cell *b) {
     if (a->null || b->null) return (int)a->null - (int)b->null;
@@ -385,14 +386,15 @@ static int row_order(const void *pa, const void *pb, void *ctx) {
     return d ? d : (a > b) - (a < b);
 }
 
-/* Largest first; nulls last. */
+/* Returns a key that sorts the largest first, nulls last. */
 static struct sort_key top_key(const struct result *r, size_t row, int col) {
     struct cell c = result_cell(r, row, (size_t)col);
     uint64_t v = c.null ? 0 : sort_signed(c.i);
     return (struct sort_key){c.null, ~v, (uint32_t)row};
 }
 
-/* The rows in their order by the column. False: out of memory. */
+/* Puts the rows in their order by the column. Returns false if out of
+ * memory. */
 static bool order_rows(const struct result *r, int col, size_t *rows) {
     enum col_type type = r->cols[col].type;
     struct order o = {r, (size_t)col};
@@ -465,8 +467,8 @@ int result_top_largest(struct result *r, int col, size_t n, struct ops_err *e) {
 
 /* ---- rows that are made as they are asked for ---- */
 
-/* Rows made at a time, and bytes of text in them. A row takes a hundred times
- * what the smallest event does in a file. */
+/* How many rows are made at a time, and bytes of text in them. A row takes a
+ * hundred times what the smallest event does in a file. */
 enum { PART_ROWS = 1 << 14, PART_BYTES = 8 << 20 };
 
 static void put_more(struct result *r, struct result_more *m) {

@@ -79,10 +79,10 @@ struct result_source {
     bool has_epoch;
 };
 
-/* Rows that are too many to be held at once, of which the first stand in the
- * result. What prints a result asks for the others with result_next(); what
- * needs them in place calls result_gather(). They are made from the trace: it
- * must live until the last was asked for. */
+/* Rows that are too many to be held at once; the first of them stand in the
+ * result. A printer asks for the others with result_next(); code that needs
+ * them in place calls result_gather(). They are made from the trace, which must
+ * live until the last was asked for. */
 struct result_more {
     size_t at, end;      /* the next row to be made, and how many there are */
     int64_t origin;      /* as result.origin */
@@ -157,23 +157,23 @@ void result_cols(struct result *r, const struct column *cols, size_t n);
 void result_row(struct result *r);
 
 /* Put a value into the column of that name, which must exist and have the type
- * (both asserted). The columns' own order is the fastest. */
+ * (both asserted). To fill columns in their own order is the fastest. */
 void cell_text(struct result *r, const char *col,
                const char *s); /* copied; NULL: null */
 void cell_str(struct result *r, const char *col, struct bytes b); /* copied */
 void cell_int(struct result *r, const char *col, int64_t v); /* bytes, time */
-/* Also percent; a value that is not finite is null. */
+/* Also for percent; a value that is not finite becomes null. */
 void cell_float(struct result *r, const char *col, double v);
 void cell_bool(struct result *r, const char *col, bool v);
 
-/* One sentence for the reader. */
+/* Adds one sentence for the reader. */
 void result_remark(struct result *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void result_missing(struct result *r, const char *what, const char *why,
                     const char *fix);
 
 /* Adds to a note (enum note_id of trace.h), made when new; a count of 0 is no
- * note. For results that come from no trace, as is the next one. */
+ * note. This and the next are for results that come from no trace. */
 void result_note(struct result *r, int note, uint64_t count);
 
 /* Adds a source; copies its texts. */
@@ -182,12 +182,12 @@ void result_source(struct result *r, struct result_source s);
 /* Copies sources, decimals, origin and the trace's notes with a count. */
 void result_from_trace(struct result *r, const struct trace *t);
 
-/* OPS_ELIMIT if memory ran out while filling, else 0. */
+/* Returns OPS_ELIMIT if memory ran out while filling, else 0. */
 int result_done(struct result *r, struct ops_err *e);
 
 struct cell result_cell(const struct result *r, size_t row, size_t col);
 
-/* All cells of a row; cells has room for RESULT_COLS. */
+/* Gives all cells of a row; cells has room for RESULT_COLS. */
 void result_cells(const struct result *r, size_t row, struct cell *cells);
 
 /* Puts the next rows of m into r, as many as may be held at once. */
@@ -200,7 +200,7 @@ const struct result *result_next(const struct result *r);
 /* Puts all rows into r itself. */
 int result_gather(struct result *r, struct ops_err *e);
 
-/* Index of the column, or -1. */
+/* Returns the index of the column, or -1. */
 int result_find_col(const struct result *r, const char *name);
 
 /* Orders rows by a column: numbers largest first, texts from A on; nulls last;
@@ -212,21 +212,21 @@ void result_filter(struct result *r,
                    bool (*keep)(const struct result *, size_t, const void *),
                    const void *ctx);
 
-/* Shows the first n rows only; total_rows still tells how many there were. */
+/* Shows only the first n rows; total_rows still tells how many there were. */
 void result_top(struct result *r, size_t n);
 
-/* The n rows that are largest in that column, in the order they stand in; of
- * equal ones the first. */
+/* Keeps the n rows that are largest in that column, in the order they stand in;
+ * of equal ones the first. */
 int result_top_largest(struct result *r, int col, size_t n, struct ops_err *e);
 
-/* Adds b's rows, sources, remarks, missing and notes to a; the columns must
- * be the same. For profiles side by side. */
+/* Adds b's rows, sources, remarks, missing and notes to a, for profiles side by
+ * side; the columns must be the same. */
 int result_join(struct result *a, const struct result *b, struct ops_err *e);
 
-/* Where COL_STAMP counts from in that row. O(log profiles). */
+/* Returns where COL_STAMP counts from in that row. O(log profiles). */
 int64_t result_origin(const struct result *r, size_t row);
 
-/* Puts a text column before all others, the same value in each row. */
+/* Puts a text column before all others, with the same value in each row. */
 int result_prefix(struct result *r, struct column c, const char *value,
                   struct ops_err *e);
 

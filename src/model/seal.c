@@ -16,7 +16,7 @@
 #include "base/vec.h"
 #include "model/hlo/hlo.h"
 #include "model/trace_fill.h"
-#include "names/opclass.h"
+#include "names/name_class.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static bool in_order(const struct spans *s, row_id a, row_id b) {
     return s->dur[a] >= s->dur[b];
 }
 
-/* Row ranges of the tracks, counted; true when rows already stand so. */
+/* Counts the row ranges of the tracks. Returns true if rows already stand
+ * so. */
 static bool count_tracks(struct trace *t) {
     struct spans *s = &t->spans;
     for (size_t i = 0; i < t->ntracks; i++)
@@ -67,7 +68,7 @@ static bool sort_track(const struct spans *s, row_id *perm, size_t n) {
     return ok;
 }
 
-/* perm[new row] = old row, or NULL: out of memory. */
+/* Returns perm[new row] = old row; NULL if out of memory. */
 static row_id *make_perm(struct trace *t) {
     struct spans *s = &t->spans;
     row_id *perm = vec_alloc(s->n, sizeof *perm);
@@ -156,8 +157,8 @@ static bool gather_rest(void *ctx) {
            gather_uint8_t(&s->flags, g->perm, s->n) && renumber(g->t, g->perm);
 }
 
-/* How many threads this trace is worth: small ones are done before a second
- * one has started. */
+/* Returns how many threads this trace is worth: small ones are done before a
+ * second one has started. */
 static int seal_threads(const struct trace *t) {
     enum { MANY_ROWS = 100000 };
     return t->spans.n < MANY_ROWS ? 1 : t->threads;
@@ -185,9 +186,10 @@ struct stack {
     size_t n, cap;
 };
 
-/* Closes what does not contain row r. Ends that differ by no more than the
- * source's rounding still nest; a real crossing, of however many open spans,
- * is noted once, on host threads. Returns r's end within what is open. */
+/* Closes the spans that do not contain row r. Ends that differ by no more than
+ * the source's rounding still nest; a real crossing, of however many open
+ * spans, is noted once, on host threads. Returns r's end within what is
+ * open. */
 static int64_t pop_closed(struct trace *t, struct stack *open, row_id r,
                           int64_t slack) {
     int64_t ts = t->spans.ts[r], end = span_end(t, r);
@@ -208,7 +210,7 @@ static int64_t pop_closed(struct trace *t, struct stack *open, row_id r,
     return end;
 }
 
-/* Parents of one track's rows. */
+/* Finds the parents of one track's rows. */
 static bool nest_track(struct trace *t, const struct track *tr,
                        struct stack *open) {
     struct spans *s = &t->spans;
@@ -264,9 +266,9 @@ static bool classify_names(struct trace *t) {
     return true;
 }
 
-/* perm[new] = old for memory events, by allocator and then file order; true
- * when each allocator's are in time order, too. Allocators take turns in a
- * file, but each has its events in order. */
+/* Fills perm[new] = old for memory events, by allocator and then file order.
+ * Returns true if each allocator's are in time order, too. Allocators take
+ * turns in a file, but each has its events in order. */
 static bool mem_by_allocator(const struct trace *t, row_id *perm, size_t *at) {
     const struct mem_events *m = &t->mem;
     size_t sum = 0;
@@ -281,7 +283,7 @@ static bool mem_by_allocator(const struct trace *t, row_id *perm, size_t *at) {
     return sorted;
 }
 
-/* perm[new] = old for n rows in the order (group, time, file). */
+/* Fills perm[new] = old for n rows in the order (group, time, file). */
 static bool order_by_time(const uint32_t *group, const int64_t *ts, size_t n,
                           row_id *perm) {
     struct sort_key *v = vec_alloc(n + 1, sizeof *v);
@@ -294,11 +296,12 @@ static bool order_by_time(const uint32_t *group, const int64_t *ts, size_t n,
     return ok;
 }
 
-/* Memory events in the order (allocator, time, file). */
+/* Sorts memory events in the order (allocator, time, file). */
 static bool sort_mem(struct trace *t) {
     struct mem_events *m = &t->mem;
     if (m->n == 0) return true;
-    /* most sources do not record what the allocator holds: no column then */
+    /* most sources do not record what the allocator holds: then there is no
+     * column */
     size_t k = 0;
     while (k < m->n && m->reserved[k] < 0) k++;
     if (k == m->n) {
@@ -325,7 +328,7 @@ static bool sort_mem(struct trace *t) {
     return ok;
 }
 
-/* Counter samples in the order (counter, time, file). */
+/* Sorts counter samples in the order (counter, time, file). */
 static bool sort_samples(struct trace *t) {
     struct samples *s = &t->samples;
     row_id *perm = malloc((s->n + 1) * sizeof *perm);
@@ -338,7 +341,7 @@ static bool sort_samples(struct trace *t) {
     return ok;
 }
 
-/* First start and last end of each source's real tracks. */
+/* Finds the first start and last end of each source's real tracks. */
 static void find_windows(struct trace *t) {
     for (size_t i = 0; i < t->nsources; i++) {
         t->sources[i].window_ts = INT64_MAX;
@@ -371,7 +374,7 @@ static bool seal_host(void *ctx) {
     return seal_steps(t);
 }
 
-/* What does not need the nesting. */
+/* Seals what does not need the nesting. */
 static bool seal_others(void *ctx) {
     struct trace *t = ctx;
     seal_mem_tables(t);
@@ -390,7 +393,7 @@ static void trim(struct trace *t) {
     trace_drop_halves(t);
 }
 
-/* "stream 7" alone does not say of which device. */
+/* Names a stream with its device: "stream 7" alone does not say of which. */
 static void name_stream(struct trace *t, struct track *tr) {
     char name[256];
     if (tr->device == ROW_NONE) return;
@@ -401,7 +404,7 @@ static void name_stream(struct trace *t, struct track *tr) {
     tr->name = trace_str(t, bytes_of(name));
 }
 
-/* Tracks that the file did not name get one from their number. */
+/* Gives tracks that the file did not name a name from their number. */
 static void name_tracks(struct trace *t) {
     for (size_t i = 0; i < t->ntracks; i++) {
         struct track *tr = &t->tracks[i];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts of trace_seal(), each in its own file. Not for others. */
+ * The parts of trace_seal(), each in its own file, for no other file. */
 #ifndef MODEL_SEAL_H
 #define MODEL_SEAL_H
 
 #include "model/trace.h"
 
-/* Joins the halves of links; rows are sorted, names classified. False: out of
- * memory. */
+/* Joins the halves of links; rows are sorted, names classified. Returns false
+ * if out of memory. */
 bool seal_links(struct trace *t);
 
-/* Binds the ends of arrows to spans; rows are sorted and nested. False: out of
- * memory. */
+/* Binds the ends of arrows to spans; rows are sorted and nested. Returns false
+ * if out of memory. */
 bool seal_flows(struct trace *t);
 
 /* Finds the markers of the steps and the steps of host rows; rows are sorted
@@ -24,21 +24,23 @@ bool seal_device_steps(struct trace *t);
 /* Sorts segments, blocks from before the window and failed allocations. */
 void seal_mem_tables(struct trace *t);
 
-/* Gives frees of unknown size that of their allocation, and leaves out what
- * has a size that cannot be; events are sorted. False: out of memory. */
+/* Gives frees of unknown size that of their allocation, and leaves out events
+ * with a size that cannot be; events are sorted. Returns false if out of
+ * memory. */
 bool seal_mem_sizes(struct trace *t);
 
 /* Frees what only filling and sealing need: halves, hints and lookup maps. */
 void trace_drop_halves(struct trace *t);
 
-/* lists.c: who belongs to whom. The tables of sources, devices, tracks and meta
- * are complete. False: out of memory. */
+/* Lists which rows belong to which (lists.c). The tables of sources, devices,
+ * tracks and meta are complete. Returns false if out of memory. */
 bool seal_lists(struct trace *t);
-/* The same for memory events, which are sorted and have their sizes. */
+/* Does the same for memory events, which are sorted and have their sizes. */
 bool seal_mem_lists(struct trace *t);
 void free_lists(struct trace *t);
 
-/* memo.c: empty places for what trace_memo() keeps. False: out of memory. */
+/* Makes empty places for what trace_memo() keeps (memo.c). Returns false if out
+ * of memory. */
 bool seal_memos(struct trace *t);
 void free_memos(struct trace *t);
 

@@ -5,13 +5,14 @@
 #include "base/array.h"
 #include "model/trace.h"
 
-/* The first row of [lo, hi) that starts after ts. */
+/* Returns the first row of [lo, hi) that starts after ts. */
 static row_id first_after(const struct trace *t, row_id lo, row_id hi,
                           int64_t ts) {
     return lo + (row_id)upper_bound(t->spans.ts + lo, hi - lo, ts);
 }
 
-/* The innermost of those that hold ts, given the first that starts after. */
+/* Returns the innermost of those that hold ts, given the first that starts
+ * after. */
 static row_id innermost(const struct trace *t, const struct track *tr,
                         row_id after, int64_t ts) {
     if (after == tr->first) return ROW_NONE;

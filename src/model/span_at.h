@@ -16,9 +16,9 @@ enum { CLIMB_MAX = 10000 };
  * ROW_NONE if none does. O(log n + depth). */
 row_id span_at(const struct trace *t, uint32_t track, int64_t ts);
 
-/* The same for many instants in about the order of time: *near is the row from
- * which to look on (0 at first), and becomes one close to ts. O(log of the
- * distance + depth); what lies before *near costs a search of all. */
+/* Does the same for many instants in about the order of time: *near is the row
+ * from which to look on (0 at first), and becomes one close to ts. O(log of the
+ * distance + depth); an instant before *near costs a search of all. */
 row_id span_at_near(const struct trace *t, uint32_t track, int64_t ts,
                     row_id *near);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a span is for, by what its name and its category say (names/opclass.h);
+ * What a span is for, by its name and its category (names/name_class.h);
  * seal worked it out once for each of them. */
 #ifndef MODEL_SPAN_CLASS_H
 #define MODEL_SPAN_CLASS_H
 
 #include "model/trace.h"
-#include "names/opclass.h"
+#include "names/name_class.h"
 
-/* What a span is for: its name says it or, where the program that recorded it
- * said so itself, its category (see cat_classify). */
+/* Returns what a span is for: its name says it or, where the program that
+ * recorded it said so itself, its category (see cat_classify). */
 static inline uint16_t span_class(const struct trace *t, row_id r) {
     return t->name_class[t->spans.name[r]] | t->cat_class[span_cat(t, r)];
 }
@@ -22,8 +22,8 @@ static inline bool span_is_comm(const struct trace *t, row_id r) {
 }
 
 /* Does this span wait for input, or is it a stage of the pipeline? The span of
- * an eager op is its dispatch: the wait, IteratorGetNextOp::DoCompute, stands
- * inside it, and XProf counts that. */
+ * an eager op is only its dispatch: the wait, IteratorGetNextOp::DoCompute,
+ * stands inside it, and XProf counts that. */
 static inline bool span_is_input(const struct trace *t, row_id r) {
     return (span_class(t, r) & CLASS_INPUT) &&
            !(t->spans.flags[r] & SPAN_EAGER);

@@ -36,7 +36,7 @@ static bool same_stack(const struct stacks *s, uint32_t k,
            memcmp(s->items + first, frames, n * sizeof *frames) == 0;
 }
 
-/* Room for n more items and one more stack? */
+/* Is there room for n more items and one more stack? It is made if need be. */
 static bool room(struct stacks *s, size_t n) {
     if (s->n >= ROW_NONE - 1) return false;
     if (s->n + 2 > s->cap &&
@@ -84,9 +84,9 @@ void trace_mem_stack(struct trace *t, row_id m, uint32_t stack) {
     e->stack[m] = stack;
 }
 
-/* The part of a path that tells: what is behind site-packages/ and the like.
- * What is before it is the same for all, and long. No path is longer than the
- * system's limit: any number of frames may share a text that is, and its end
+/* Returns the part of a path that tells: what is behind site-packages/ and the
+ * like. What is before it is the same for all, and long. No path is longer than
+ * the system's limit: any number of frames may share a longer text, and its end
  * is not searched for each. */
 static struct bytes telling(struct bytes path) {
     enum { LONGEST = 4096 };
@@ -107,7 +107,7 @@ static bool is_recorder(const struct trace *t, uint32_t frame) {
     return frame_name_is_recorder(strs_bytes(&t->strs, name));
 }
 
-/* Behind len bytes, as many more as fit. */
+/* Appends as much of b as fits. Returns the new length. */
 static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
     size_t n = b.n < cap - 1 - len ? b.n : cap - 1 - len;
     if (n > 0) memcpy(buf + len, b.p, n);

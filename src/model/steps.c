@@ -30,7 +30,8 @@ struct markers {
     size_t n, cap;
 };
 
-/* The tracks of a source: numbers [*k, return) of t->of_source.v. */
+/* Returns the end of the tracks of a source: numbers [*k, end) of
+ * t->of_source.v. */
 static size_t tracks_of(const struct trace *t, uint32_t source, size_t *k) {
     *k = t->of_source.first[source];
     return t->of_source.first[source + 1];
@@ -40,9 +41,9 @@ static int64_t slack_of(const struct trace *t, row_id r) {
     return t->sources[t->tracks[t->spans.track[r]].source].rounding_ps;
 }
 
-/* Does row r lie inside a span before it that ended at `end`? What only crosses
- * that end (steps that overlap, or rounding at the source) does not; what
- * outlives it by no more than rounding does. */
+/* Does row r lie inside a span before it that ended at `end`? A row that only
+ * crosses that end (steps that overlap, or rounding at the source) does not;
+ * one that outlives it by no more than rounding does. */
 static bool is_inside(const struct trace *t, row_id r, int64_t end) {
     return t->spans.ts[r] < end &&
            sat_sub(span_end(t, r), end) <= slack_of(t, r);
@@ -62,7 +63,8 @@ static bool add_marker(struct markers *m, row_id r) {
 }
 
 /* Takes the markers of a track, nested ones left out, into m (NULL: nowhere),
- * and adds up their time, -1 if there are none. False: out of memory. */
+ * and adds up their time, -1 if there are none. Returns false if out of
+ * memory. */
 static bool take_markers(const struct trace *t, uint32_t track,
                          struct markers *m, int64_t *time) {
     const struct track *tr = &t->tracks[track];
@@ -77,8 +79,8 @@ static bool take_markers(const struct trace *t, uint32_t track,
     return true;
 }
 
-/* The track whose markers give the steps: an XLA device's own step line wins
- * over the host (the host runs ahead of it); then the most marked time. */
+/* Returns the track whose markers give the steps: an XLA device's own step line
+ * wins over the host (the host runs ahead of it); then the most marked time. */
 static uint32_t marker_track(const struct trace *t, uint32_t source) {
     uint32_t best = ROW_NONE;
     int64_t best_time = -1;
@@ -103,14 +105,15 @@ static uint32_t marker_track(const struct trace *t, uint32_t source) {
     return best;
 }
 
-/* The first hint of that row or a later one. Hints are sorted by row. */
+/* Returns the first hint of that row or a later one. Hints are sorted by
+ * row. */
 static size_t hint_at(const struct step_hints *h, row_id row) {
     size_t i;
     BOUND(i, 0, h->n, h->v[i].row < row);
     return i;
 }
 
-/* The number that hints give a row, or dflt. */
+/* Returns the number that hints give a row, or dflt. */
 static int64_t hint_of(const struct step_hints *h, row_id row, int64_t dflt) {
     size_t at = hint_at(h, row);
     return at < h->n && h->v[at].row == row ? h->v[at].number : dflt;
@@ -123,9 +126,9 @@ static bool leads_group(const struct trace *t, row_id r, int64_t number) {
            (up == ROW_NONE || hint_of(&t->group_hints, up, -1) != number);
 }
 
-/* No marker, but the source numbered groups of events (TensorFlow's group_id):
- * on the thread where they take the most time the first event of each group
- * marks a step. */
+/* Finds markers where there are none but the source numbered groups of events
+ * (TensorFlow's group_id): on the thread where they take the most time the
+ * first event of each group marks a step. */
 static bool group_markers(const struct trace *t, uint32_t source,
                           struct markers *m) {
     const struct step_hints *h = &t->group_hints;
@@ -166,8 +169,8 @@ struct region {
 };
 
 /* Could this span be the body of a loop? Instants, device work, the driver's
- * calls and ops (a model has many of one name in a step) are not; a region
- * inside one of its own name is no turn. */
+ * calls and ops (a model has many of one name in a step) could not; nor could a
+ * region inside one of its own name. */
 static bool may_repeat(const struct spans *s, row_id r) {
     uint8_t k = s->kind[r];
     return s->dur[r] > 0 && !(s->flags[r] & (SPAN_DERIVED | SPAN_ASYNC)) &&
@@ -176,7 +179,7 @@ static bool may_repeat(const struct spans *s, row_id r) {
 }
 
 /* Adds up one track's regions by name in sums[name] (cleared, kept by the
- * caller) and tells the best name; STR_NONE: nothing repeats. */
+ * caller). Returns the best name; STR_NONE if nothing repeats. */
 static str_id best_region(const struct trace *t, const struct track *tr,
                           struct region *sums, int64_t *time) {
     const struct spans *s = &t->spans;
@@ -199,9 +202,10 @@ static str_id best_region(const struct trace *t, const struct track *tr,
 /* A region that fills less of the window than this is no loop's body. */
 enum { LOOP_PERCENT = 20 };
 
-/* No marker: the longest repeating region of the source stands in. Names are
- * compared by total time, so the outermost loop body wins over what it calls.
- * Python frames count less than what the program named itself. */
+/* Infers markers where there are none: the longest repeating region of the
+ * source stands in. Names are compared by total time, so the outermost loop
+ * body wins over what it calls. Python frames count less than what the program
+ * named itself. */
 static bool infer_markers(const struct trace *t, uint32_t source,
                           struct region *sums, struct markers *m) {
     uint32_t track = ROW_NONE;
@@ -233,8 +237,8 @@ static bool infer_markers(const struct trace *t, uint32_t source,
     return true;
 }
 
-/* Nor does a region fill the loop: the calls of the optimizer still come once a
- * turn. zero_grad is taken before step, which ends a turn. */
+/* Takes the calls of the optimizer where no region fills the loop: they still
+ * come once a turn. zero_grad is taken before step, which ends a turn. */
 static bool optimizer_markers(const struct trace *t, uint32_t source,
                               struct markers *m) {
     for (int zero = 1; zero >= 0 && m->n < 2; zero--) {
@@ -255,7 +259,7 @@ static bool optimizer_markers(const struct trace *t, uint32_t source,
     }
     if (m->n < 2) m->n = 0;
     if (m->n == 0) return true;
-    /* a loop fills the window; a few updates at its end are none */
+    /* a loop fills the window; a few updates at its end are no loop */
     const struct source *src = &t->sources[source];
     int64_t turns = (int64_t)m->n;
     int64_t loop = t->spans.ts[m->v[m->n - 1]] - t->spans.ts[m->v[0]];
@@ -264,8 +268,8 @@ static bool optimizer_markers(const struct trace *t, uint32_t source,
     return true;
 }
 
-/* The number that the source gave this marker, or the one in its name, or its
- * ordinal. */
+/* Returns the number that the source gave this marker, or the one in its name,
+ * or its ordinal. */
 static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
     int64_t given = hint_of(&t->step_hints, marker, -1);
     if (given < 0) given = hint_of(&t->group_hints, marker, -1);
@@ -274,7 +278,7 @@ static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
     return n >= 0 ? n : (int64_t)i;
 }
 
-/* The host thread with the most time in ops and regions. */
+/* Returns the host thread with the most time in ops and regions. */
 static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
     uint32_t best = ROW_NONE;
     int64_t most = -1;
@@ -293,8 +297,8 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
     return best;
 }
 
-/* The host thread of a marker: its track, or the thread of its frames; a device
- * that marks its own steps has the busiest thread of its host. */
+/* Returns the host thread of a marker: its track, or the thread of its frames;
+ * a device that marks its own steps has the busiest thread of its host. */
 static uint32_t thread_of(const struct trace *t, row_id marker) {
     uint32_t k = t->spans.track[marker];
     const struct track *tr = &t->tracks[k];
@@ -324,7 +328,7 @@ static bool add_steps(struct trace *t, uint32_t source,
     return true;
 }
 
-/* Nothing marks and nothing repeats: the window is one step. */
+/* Makes the window one step where nothing marks and nothing repeats. */
 static bool add_whole(struct trace *t, uint32_t source) {
     const struct source *src = &t->sources[source];
     bool empty = true;
@@ -346,9 +350,9 @@ static bool add_whole(struct trace *t, uint32_t source) {
     return true;
 }
 
-/* Host time that counts as inside step i of steps[first, end): the marker; for
- * inferred ones also the time to the next, as the region is only a part of the
- * loop's body. */
+/* Returns the end of the host time that counts as inside step i of steps[first,
+ * end): the marker's; for inferred ones the time to the next counts, too, as
+ * the region is only a part of the loop's body. */
 static int64_t host_end(const struct trace *t, size_t i, size_t end) {
     const struct step *st = &t->steps[i];
     enum step_rule rule = t->sources[st->source].step_rule;
@@ -358,8 +362,8 @@ static int64_t host_end(const struct trace *t, size_t i, size_t end) {
     return st->marker_ts + st->marker_dur;
 }
 
-/* From step `at` on, the first of [at, end) that starts later than ts: near
- * ones are found in a few steps. by_marker: by their markers' starts. */
+/* Returns, from step `at` on, the first of [at, end) that starts later than ts:
+ * near ones are found in a few steps. by_marker: by their markers' starts. */
 static size_t step_after(const struct trace *t, size_t at, size_t end,
                          int64_t ts, bool by_marker) {
     size_t lo = at, hi = end;
@@ -377,9 +381,9 @@ static size_t step_after(const struct trace *t, size_t at, size_t end,
     return i;
 }
 
-/* Steps of one host track's rows, which stand in time order: the marker around
- * their start. A track may have few rows and the source many steps: the step
- * of each row is searched for. */
+/* Finds the steps of one host track's rows, which stand in time order: the
+ * marker around their start. A track may have few rows and the source many
+ * steps: the step of each row is searched for. */
 static void assign_track(struct trace *t, const struct track *tr, size_t first,
                          size_t end) {
     const struct step *s = t->steps;
@@ -405,8 +409,8 @@ struct device_ends {
     int64_t *of, *before;
 };
 
-/* Steps of device rows: that of the launching call. Rows with no launch are
- * left for assign_by_time. */
+/* Finds the steps of device rows: that of the launching call. Rows with no
+ * launch are left for assign_by_time. */
 static void assign_linked(struct trace *t, struct device_ends *ends) {
     const struct links *l = &t->links;
     for (size_t i = 0; i < l->n; i++) {
@@ -425,7 +429,7 @@ static void assign_linked(struct trace *t, struct device_ends *ends) {
     }
 }
 
-/* Begin and end of each step by the rule at the head of this file. */
+/* Sets begin and end of each step by the rule at the head of this file. */
 static void place_steps(struct trace *t, uint32_t source,
                         const struct device_ends *ends) {
     size_t first = t->sources[source].step_first;
@@ -450,7 +454,8 @@ static void place_steps(struct trace *t, uint32_t source,
     }
 }
 
-/* Device rows that no call launched: the step whose interval they start in. */
+/* Gives device rows that no call launched the step whose interval they start
+ * in. */
 static void assign_by_time(struct trace *t, uint32_t source) {
     size_t first = t->sources[source].step_first;
     size_t end = t->sources[source].step_end;
@@ -492,7 +497,7 @@ static bool find_markers(struct trace *t, uint32_t source, struct region *sums,
     return true;
 }
 
-/* The same for all processes of one program. */
+/* Returns a key that is the same for all processes of one program. */
 static uint64_t program_key(const struct source *s) {
     return hash_pair(s->host, (uint64_t)s->rank);
 }
@@ -517,14 +522,14 @@ static bool begin_finding(const struct trace *t, struct finding *f) {
     return ok;
 }
 
-/* The steps of one source, their markers set; and the steps of its host
+/* Finds the steps of one source, their markers set; and the steps of its host
  * rows. */
 static bool source_steps(struct trace *t, uint32_t source,
                          const struct finding *f) {
     struct markers m = {0};
     size_t first = t->nsteps;
-    /* A process that works for another one of the same program, which has the
-     * steps: a forked loader. Its whole life is no step. */
+    /* This is a process that works for another one of the same program, which
+     * has the steps: a forked loader. Its whole life is no step. */
     const struct source *s = &t->sources[source];
     if (s->by_opscope && !f->marked[source] &&
         map_get(&f->programs, program_key(s)) != MAP_NONE)

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* The slot that holds b's id, or the free one where it belongs. */
+/* Returns the slot that holds b's id, or the free one where it belongs. */
 static size_t find_slot(const struct strs *s, struct bytes b, uint64_t hash) {
     assert(s->nslots > s->n); /* a free slot ends every search */
     size_t mask = s->nslots - 1, i = hash & mask;
@@ -23,7 +23,7 @@ static size_t find_slot(const struct strs *s, struct bytes b, uint64_t hash) {
     }
 }
 
-/* Room for one more id, in the columns and in the table. */
+/* Makes room for one more id, in the columns and in the table. */
 static bool make_room(struct strs *s) {
     if (s->n == s->cap) {
         size_t cap = vec_next_cap(s->cap, s->n + 1);
@@ -84,7 +84,7 @@ str_id strs_find(const struct strs *s, struct bytes b) {
     return id ? id - 1 : STR_NONE;
 }
 
-/* The id of clean text, stored if new. */
+/* Returns the id of clean text, stored if new. */
 static str_id intern_clean(struct strs *s, struct bytes b) {
     uint64_t hash = hash_bytes(b.p, b.n);
     uint32_t id = s->slots[find_slot(s, b, hash)];
@@ -93,8 +93,8 @@ static str_id intern_clean(struct strs *s, struct bytes b) {
     return b.p == NULL ? STR_NONE : add(s, b, hash);
 }
 
-/* Text in a mapped file may change at any time: what is looked at is the copy
- * that is kept. */
+/* Text in a mapped file may change at any time: the copy that is kept is the
+ * one that is looked at. */
 str_id strs_intern(struct strs *s, struct bytes b) {
     if (b.n == 0) return 0; /* b.p may be NULL */
     uint32_t id = s->slots[find_slot(s, b, hash_bytes(b.p, b.n))];

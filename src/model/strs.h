@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Interned strings: each distinct text once, known by a 32-bit id; id 0 is "".
- * Text is valid UTF-8 with no NUL: strs_intern mends what is not. */
+ * Interned strings: each distinct text is kept once and known by a 32-bit id;
+ * id 0 is "". Text is valid UTF-8 with no NUL: strs_intern mends what is
+ * not. */
 #ifndef MODEL_STRS_H
 #define MODEL_STRS_H
 
@@ -21,16 +22,17 @@ struct strs {
     size_t mended; /* bytes that were not UTF-8 and became U+FFFD */
 };
 
-/* Ready for use; false: out of memory. strs_free undoes it. */
+/* Makes s ready for use; strs_free undoes it. Returns false if out of
+ * memory. */
 bool strs_init(struct strs *s);
 void strs_free(struct strs *s);
 
-/* The id of these bytes, stored if new. Bad UTF-8 becomes U+FFFD and NUL
- * becomes a blank, counted in mended. STR_NONE: out of memory. About 10 ns for
- * a known short string. */
+/* Returns the id of these bytes, stored if new. Bad UTF-8 becomes U+FFFD and
+ * NUL becomes a blank, counted in mended. STR_NONE if out of memory. About 10
+ * ns for a known short string. */
 str_id strs_intern(struct strs *s, struct bytes b);
 
-/* The id if these bytes are known, else STR_NONE. Never allocates. */
+/* Returns the id if these bytes are known, else STR_NONE. Never allocates. */
 str_id strs_find(const struct strs *s, struct bytes b);
 
 static inline const char *strs_text(const struct strs *s, str_id id) {

@@ -87,7 +87,7 @@ void trace_free(struct trace *t) {
     free(t);
 }
 
-/* The first source that has these bytes is found by them. */
+/* Notes the first source that has these bytes: it is found by them. */
 static void note_bytes(struct trace *t, uint32_t source, struct bytes bytes) {
     if (bytes.p == NULL) return;
     uint32_t *at = map_at(&t->source_map, (uintptr_t)bytes.p);
@@ -207,7 +207,8 @@ uint32_t trace_track(struct trace *t, uint32_t source, enum track_kind kind,
     return (uint32_t)t->ntracks++;
 }
 
-/* How much a thread name tells: nothing, "some Python thread", a real name. */
+/* Returns how much a thread name tells: nothing, "some Python thread", a real
+ * name. */
 static int name_worth(struct bytes n) {
     if (n.n == 0) return 0;
     for (size_t i = 0; i + 6 <= n.n; i++)
@@ -217,8 +218,8 @@ static int name_worth(struct bytes n) {
 
 void trace_track_name(struct trace *t, uint32_t track, struct bytes name) {
     if (track >= t->ntracks) return;
-    /* what is mended to a space (utf8.h) goes as well: the name is the same
-     * when it comes a second time */
+    /* characters that are mended to a space (utf8.h) go as well: the name is
+     * the same when it comes a second time */
     while (name.n > 0 &&
            (name.p[name.n - 1] == ' ' || name.p[name.n - 1] == '\0'))
         name.n--;

@@ -60,7 +60,7 @@ static inline bool size_is_sane(int64_t bytes) {
 }
 
 /* What a span is, by where and how it was recorded. What it is *for* (input,
- * collective, launch, ...) is a property of its name: see opclass.h. */
+ * collective, launch, ...) is a property of its name: see name_class.h. */
 enum span_kind {
     SPAN_OTHER,      /* recorded by somebody, meaning unknown: a host region */
     SPAN_OP,         /* a framework operation on a host thread */
@@ -112,8 +112,8 @@ struct spans {
     uint32_t *step;  /* index in steps, or ROW_NONE */
 };
 
-/* What all rows of one kind share: the word that the source has for it and, of
- * device work, what it was launched as (model/launch.h). 0: not recorded. */
+/* What all rows of one kind share: the source's word for it and, of device
+ * work, what it was launched as (model/launch.h). 0 if not recorded. */
 struct category {
     str_id text;
     str_id hlo_op, tf_op, details, module;
@@ -143,7 +143,7 @@ struct track {
 
 enum device_kind { DEVICE_GPU, DEVICE_TPU, DEVICE_CPU, DEVICE_OTHER };
 
-/* 0 in a number or id means: not recorded. */
+/* 0 in a number or id means that it was not recorded. */
 struct device {
     enum device_kind kind;
     int64_t ordinal; /* the N of GPU N */
@@ -254,9 +254,9 @@ struct allocator {
     double fragmentation; /* as reported at the peak, 0..1, or -1 */
 };
 
-/* What a caching allocator took from the driver in one piece, and how it is
- * cut: the state at one moment, when the source was written. After seal sorted
- * by allocator, then address. */
+/* A piece that a caching allocator took from the driver, and how it is cut: the
+ * state at the moment when the source was written. After seal sorted by
+ * allocator, then address. */
 struct mem_segment {
     uint64_t addr;
     int64_t bytes;     /* the whole piece */
@@ -284,9 +284,9 @@ struct mem_block {
 
 /* A block that was there before its allocator's first event, where a source
  * knows it. After seal sorted by allocator, then address, each address once.
- * Where an allocator has any, they are all that there were: a snapshot alone
- * has their sum as its level; beside a trace, which writes its own level, sizes
- * may be rounded a little differently (import/snapshot/events.c). */
+ * Where an allocator has any, the list is complete: a snapshot alone has their
+ * sum as its level; beside a trace, which writes its own level, sizes may be
+ * rounded a little differently (import/snapshot/events.c). */
 struct mem_before {
     uint64_t addr;
     int64_t bytes;
@@ -372,10 +372,9 @@ struct meta {
     uint32_t source;
 };
 
-/* Numbers by what they belong to: those of x are v[first[x]] up to
- * v[first[x + 1] - 1], in rising order. There may be as many sources and
- * devices as a file likes: what is asked for one of them must not cost a look
- * at all tracks. */
+/* Numbers by what they belong to: those of x are v[first[x]] up to v[first[x +
+ * 1] - 1], in rising order. A file may have any number of sources and devices:
+ * a question about one of them must not cost a look at all tracks. */
 struct lists {
     uint32_t *v;
     size_t *first;
@@ -434,7 +433,7 @@ struct trace {
     struct lists allocators_of;
     size_t *mem_first;
     uint16_t *name_class; /* by str_id: enum name_class, set by seal */
-    uint16_t *cat_class;  /* the same by category: opclass.h */
+    uint16_t *cat_class;  /* the same by category: name_class.h */
     int64_t epoch_ns;     /* Unix ns that ts 0 stands for */
     bool epoch_set;
     uint64_t notes[NOTE_COUNT];
@@ -457,41 +456,42 @@ struct trace {
     } step_hints, group_hints; /* markers; and rows of numbered groups */
 };
 
-/* The number of the row's category, in trace->cats. */
+/* Returns the number of the row's category, in trace->cats. */
 static inline uint32_t span_cat(const struct trace *t, row_id r) {
     return (uint32_t)t->spans.cat_hi[r] << 16 | t->spans.cat_lo[r];
 }
 
-/* A new, empty trace, or NULL: out of memory. */
+/* Returns a new, empty trace; NULL if out of memory. */
 struct trace *trace_new(void);
 void trace_free(struct trace *t);
 
-/* Sorts, nests, links, finds steps, trims. After it the trace is const. An
- * error only when memory runs out. O(n log n) at worst, O(n) for rows that
- * come in order by track. */
+/* Sorts, nests, links, finds steps, trims. After it the trace is const. It
+ * fails only when memory runs out. O(n log n) at worst, O(n) for rows that come
+ * in order by track. */
 int trace_seal(struct trace *t, struct ops_err *e);
 
-/* "train.py:12 step < train.py:80 main": at most n frames, innermost first.
- * Where some frames have a line (Python), those that have none (C++) are
- * passed over; else those of the recorder and the allocator are. Returns the
- * length, 0 when stack is ROW_NONE; always terminated, cut at cap. */
+/* Writes "train.py:12 step < train.py:80 main": at most n frames, innermost
+ * first, terminated and cut at cap. Where some frames have a line (Python),
+ * those that have none (C++) are passed over; else those of the recorder and
+ * the allocator are. Returns the length; 0 if stack is ROW_NONE. */
 size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
                   size_t cap);
 
-/* Value of a meta key of that source (ROW_NONE: any), or NULL. O(what the
- * source has) after seal. */
+/* Returns the value of a meta key of that source (ROW_NONE: any), or NULL.
+ * O(what the source has) after seal. */
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key);
 
-/* The name on screen and the sentence of a note. */
+/* Return the name on screen and the sentence of a note. */
 const char *note_name(enum note_id id);
 const char *note_text(enum note_id id);
 
-/* Is it worth knowing only to the curious: nothing lost, nothing mended? */
+/* Does the note matter only to the curious, with nothing lost and nothing
+ * mended? */
 bool note_is_detail(enum note_id id);
 
-/* Returns what make() works out of a sealed trace: by the first caller, for all
- * later ones, who wait while it is made. It dies with the trace, by drop().
+/* Returns what make() works out of a sealed trace. The first caller makes it
+ * for all later ones, which wait meanwhile. It dies with the trace, by drop().
  * NULL if make() returned NULL: the next caller tries again. */
 const void *trace_memo(const struct trace *t, enum memo_id id,
                        void *(*make)(const struct trace *t),
@@ -507,17 +507,20 @@ const void *trace_memo(const struct trace *t, enum memo_id id,
  * trace together are no longer than its files and an eighth. */
 struct bytes trace_args(const struct trace *t, row_id row, uint32_t *source);
 
-/* Whose arguments stand at that address (as in struct span_in)? A track may
- * hold rows of several files of one process; likely: the track's source. */
+/* Returns the source whose arguments stand at that address (as in struct
+ * span_in). A track may hold rows of several files of one process; likely is
+ * the track's source. */
 uint32_t args_source(const struct trace *t, uint32_t likely, uint64_t at);
 
-/* The device span's launching call, or ROW_NONE. O(log links). */
+/* Returns the device span's launching call, or ROW_NONE. O(log links). */
 row_id trace_launch_of(const struct trace *t, row_id device_row);
 
-/* The first link whose device row is this one or later. O(log links). */
+/* Returns the first link whose device row is this one or later. O(log
+ * links). */
 size_t trace_link_at(const struct trace *t, row_id device_row);
 
-/* The links of a launching call: numbers [*first, return) in links.by_host. */
+/* Returns the end of the links of a launching call: numbers [*first, end) in
+ * links.by_host. */
 size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
 
 /* Returns the first row of the track that starts at ts or later; the track's
@@ -528,25 +531,25 @@ row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts);
  * out of memory. The caller frees it. */
 uint32_t *trace_python_tracks(const struct trace *t);
 
-/* Where people count from: the epoch when the trace begins within an hour of
- * it (XSpace counts from the session's start), else the trace's first start
- * (Kineto counts from a three-month grid). Text output shows times so. */
+/* Returns where people count from: the epoch when the trace begins within an
+ * hour of it (XSpace counts from the session's start), else the trace's first
+ * start (Kineto counts from a three-month grid). Text output shows times so. */
 int64_t trace_origin(const struct trace *t);
 
-/* A time that a person gave, in ps: from the epoch, as start_us in JSON is, or,
- * when it is too small for that, from the origin, as text shows it. */
+/* Returns a time that a person gave, in ps: from the epoch, as start_us in JSON
+ * is, or, when it is too small for that, from the origin, as text shows it. */
 int64_t trace_given_time(const struct trace *t, int64_t ps);
 
 static inline const char *span_name(const struct trace *t, row_id r) {
     return strs_text(&t->strs, t->spans.name[r]);
 }
 
-/* What the allocator held after memory event i, or -1. */
+/* Returns what the allocator held after memory event i, or -1. */
 static inline int64_t mem_reserved(const struct trace *t, size_t i) {
     return t->mem.reserved ? t->mem.reserved[i] : -1;
 }
 
-/* Where memory event i was allocated, as a stack, or ROW_NONE. */
+/* Returns where memory event i was allocated, as a stack, or ROW_NONE. */
 static inline uint32_t mem_stack(const struct trace *t, size_t i) {
     return t->mem.stack ? t->mem.stack[i] : ROW_NONE;
 }
@@ -564,7 +567,7 @@ static inline bool track_nests(const struct trace *t, const struct track *tr) {
            t->devices[tr->device].kind != DEVICE_GPU;
 }
 
-/* On a device, and work (kernel, copy or fill), not a wait or derived? */
+/* Is it on a device, and work (kernel, copy or fill), not a wait or derived? */
 static inline bool span_is_device_work(const struct trace *t, row_id r) {
     uint8_t k = t->spans.kind[r];
     return k >= SPAN_KERNEL && k <= SPAN_MEMSET &&

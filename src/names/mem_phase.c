@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names of regions, ops and frames that belong to one phase of training, as
- * rows. torch's optimizer regions and backward nodes are told by opclass.c;
+ * rows. torch's optimizer regions and backward nodes are told by name_class.c;
  * TensorFlow puts the phase into the path of the op; frames are told by their
  * file in the framework. */
 #include "names/mem_phase.h"

@@ -52,7 +52,8 @@ struct call_paths {
     wide whole; /* ps, of all rows */
 };
 
-/* A name as a frame: what would end a frame or a line is replaced. */
+/* Returns a name as a frame: characters that would end a frame or a line are
+ * replaced. */
 static str_id frame_id(struct call_paths *s, struct bytes name) {
     char buf[4096], stable[FRAME_NAME_MAX];
     struct bytes b = frame_name_stable(name, stable);
@@ -105,8 +106,8 @@ static void on_spend(void *ctx, row_id r, uint32_t node, int64_t from,
     paths_add(&s->paths, node, PATH_HOST, to - from);
 }
 
-/* Returns what XLA compiled a kernel from, as a frame of its own; 0: not
- * known. */
+/* Returns what XLA compiled a kernel from, as a frame of its own; 0 if it is
+ * not known. */
 static str_id compiled_from(struct call_paths *s, row_id d) {
     const struct hlo_instr *i = hlo_of_span(s->t, d);
     const struct track *tr = &s->t->tracks[s->t->spans.track[d]];
@@ -119,7 +120,7 @@ static str_id compiled_from(struct call_paths *s, row_id d) {
 }
 
 /* Counts a device span. Its node is the launching path, the op of XLA, the span
- * itself; of a span inside of another one (a loop of a TPU), under that. */
+ * itself; a span inside another one (a loop of a TPU) stands under that. */
 static bool count_work(void *ctx, row_id d, row_id launch, int64_t own) {
     struct call_paths *s = ctx;
     row_id p = s->t->spans.parent[d];
@@ -236,8 +237,8 @@ static void put_node(struct result *r, struct call_paths *s, uint32_t node,
     cell_text(r, "caller", caller_of(s, node));
 }
 
-/* Numbers of the nodes that have time of their own, most first; equal ones in
- * the order of the tree, which is one of names. */
+/* Returns the numbers of the nodes that have time of their own, most first;
+ * equal ones in the order of the tree, which is one of names. */
 static struct sort_key *sort_nodes(const struct call_paths *s, size_t *n) {
     uint32_t *order = paths_order(&s->paths, s->value);
     struct sort_key *v = vec_alloc(s->paths.n + 1, sizeof *v);

@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "base/sum.h"
 #include "model/trace.h"
+#include "names/name_class.h"
 #include "names/op_names.h"
-#include "names/opclass.h"
 #include <stdio.h>
 
 /* Does a gradient flow through the op or one inside it? Then the source drew an

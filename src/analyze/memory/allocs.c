@@ -66,8 +66,8 @@ static void put_block(struct result *r, const struct allocs *c,
     struct mem_site at = mem_site_of(&c->sites, k);
     struct mem_shape shape = mem_shape_of(t, at.op, m->bytes[k]);
     result_row(r);
-    /* the op itself, be it one that only makes room; else what memory --by op
-     * says */
+    /* this is the op itself, even one that only makes room; else what memory
+     * --by op says */
     if (at.op != ROW_NONE)
         cell_str(r, "op", strs_bytes(&t->strs, t->spans.name[at.op]));
     else mem_site_cell(r, "op", &c->sites, &at, k, MEM_BY_OP);
@@ -86,9 +86,9 @@ static void put_block(struct result *r, const struct allocs *c,
     cell_str(r, "allocator", strs_bytes(&t->strs, a->name));
 }
 
-/* Blocks that are not among the events: those from before the window of which
- * one was freed in it (blocks is 1), the sum of the others, or what the level
- * has beyond all of them (blocks is 0: nobody knows how many). */
+/* Puts blocks that are not among the events: those from before the window of
+ * which one was freed in it (blocks is 1), the sum of the others, or what the
+ * level has beyond all of them (blocks is 0: nobody knows how many). */
 static void put_rest(struct result *r, const struct allocs *c,
                      const struct allocator *a, int64_t bytes, int64_t blocks,
                      int64_t free_ts) {
@@ -102,7 +102,7 @@ static void put_rest(struct result *r, const struct allocs *c,
     cell_str(r, "allocator", strs_bytes(&c->t->strs, a->name));
 }
 
-/* A block from before the window that the source knows. */
+/* Puts a block from before the window that the source knows. */
 static void put_before(struct result *r, const struct allocs *c,
                        const struct mem_levels *l, const struct allocator *a,
                        size_t i) {
@@ -120,8 +120,8 @@ static void put_before(struct result *r, const struct allocs *c,
     cell_str(r, "allocator", strs_bytes(&c->t->strs, a->name));
 }
 
-/* All that is live after one event: known blocks, and the rest of the level as
- * blocks from before the window. */
+/* Puts all that is live after one event: known blocks, and the rest of the
+ * level as blocks from before the window. */
 static void put_live(struct result *r, const struct allocs *c,
                      const struct mem_blocks *b, const struct allocator *a,
                      uint32_t after) {
@@ -136,7 +136,7 @@ static void put_live(struct result *r, const struct allocs *c,
     if (rest.lost != 0) put_rest(r, c, a, rest.lost, -1, 0);
 }
 
-/* Every allocation that counts, each block from before that was freed, and
+/* Puts every allocation that counts, each block from before that was freed, and
  * the sum of those that stay: rows never freed add up to what is live at the
  * end. */
 static void put_all(struct result *r, const struct allocs *c,
@@ -157,7 +157,7 @@ static void put_all(struct result *r, const struct allocs *c,
     if (rest.lost != 0) put_rest(r, c, a, rest.lost, -1, 0);
 }
 
-/* The rows of allocator i. */
+/* Puts the rows of allocator i. */
 static int allocs_of(struct allocs *c, uint32_t i, struct result *r,
                      struct ops_err *e) {
     const struct allocator *a = &c->t->allocators[i];

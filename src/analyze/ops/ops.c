@@ -21,8 +21,8 @@
 #include "model/args.h"
 #include "model/format.h"
 #include "model/hlo/hlo.h"
+#include "names/name_class.h"
 #include "names/op_names.h"
-#include "names/opclass.h"
 #include <stdlib.h>
 
 static const struct opt ops_opts[] = {
@@ -63,7 +63,7 @@ static bool is_inner(const struct ops *o, row_id r) {
     return o->gid[r] & INNER;
 }
 
-/* The work of an instruction of XLA, known from its program. */
+/* Adds the work of an instruction of XLA, known from its program. */
 static void add_hlo_flops(struct ops *o, struct op_group *v, row_id r) {
     const struct hlo_instr *i = v->hlo ? hlo_of_span(o->t, r) : NULL;
     if (i == NULL || i->flops < 0) return;
@@ -83,7 +83,7 @@ static void close_down(struct ops *o, row_id to) {
         group_at(o, o->open[--o->nopen])->open--;
 }
 
-/* Calls, total and self time. */
+/* Counts calls, total and self time. */
 static bool count_track(struct ops *o, uint32_t track) {
     const struct track *tr = &o->t->tracks[track];
     const struct source *src = &o->t->sources[tr->source];
@@ -101,7 +101,7 @@ static bool count_track(struct ops *o, uint32_t track) {
         close_down(o, o->tree.up[r]);
         if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
         o->open[o->nopen++] = r;
-        /* torch counts a call inside of one of its group in the totals again */
+        /* torch counts a call inside one of its group in the totals again */
         o->gid[r] = g | (o->groups.v[g].open++ > 0 && !torch ? INNER : 0);
         if (!select_has(&o->selection, r)) continue;
         struct op_group *v = group_at(o, r);
@@ -117,8 +117,8 @@ static bool count_track(struct ops *o, uint32_t track) {
     return true;
 }
 
-/* The name of the op that a device span belongs to where no host op launched
- * it: XLA writes it on the kernel; on a TPU the span is the op. */
+/* Returns the name of the op that a device span belongs to where no host op
+ * launched it: XLA writes it on the kernel; on a TPU the span is the op. */
 static struct bytes device_op(const struct ops *o, row_id d) {
     const struct trace *t = o->t;
     const struct track *tr = &t->tracks[t->spans.track[d]];
@@ -130,8 +130,9 @@ static struct bytes device_op(const struct ops *o, row_id d) {
     return name;
 }
 
-/* Ops of a TPU nest (a loop and its body): own is what is not the inner ones',
- * and a loop inside of a loop of its name is part of that. */
+/* Charges ops of a TPU, which nest (a loop and its body): own is the time that
+ * is not the inner ones', and a loop inside a loop of its name is part of
+ * that. */
 static bool charge_device_op(struct ops *o, row_id d, struct bytes name,
                              int64_t own) {
     const struct spans *sp = &o->t->spans;
@@ -256,7 +257,7 @@ static void mem_sums_free(struct mem_sums *m) {
     *m = (struct mem_sums){0};
 }
 
-/* Nothing is held when the source has no event. O(n log k) for k allocators. */
+/* Holds nothing when the source has no event. O(n log k) for k allocators. */
 static int mem_sums_init(struct mem_sums *m, const struct trace *t,
                          uint32_t source, struct ops_err *e) {
     const struct lists *l = &t->allocators_of;
@@ -304,7 +305,7 @@ static size_t mem_sums_before(const struct mem_sums *m, size_t from,
     return lo + lower_bound(m->ts + lo, hi - lo, ts);
 }
 
-/* Memory of each span of a track; cover counts, per event, how many
+/* Charges the memory of each span of a track; cover counts, per event, how many
  * outermost spans have it inside. */
 static void charge_memory(struct ops *o, const struct track *tr,
                           const struct mem_sums *m, int32_t *cover) {
@@ -342,7 +343,7 @@ struct named_bytes {
     int64_t *host, *device;
 };
 
-/* The op's own bytes, once: all nodes of one name share a row. */
+/* Charges the op's own bytes, once: all nodes of one name share a row. */
 static void charge_named(struct ops *o, const struct track *tr,
                          struct named_bytes *b) {
     for (row_id r = tr->first; r < tr->end; r++) {
@@ -358,17 +359,18 @@ static void charge_named(struct ops *o, const struct track *tr,
     }
 }
 
-/* StepStats says of each allocation which node made it, and its nodes overlap:
- * the node is charged with what it allocated, temporaries once. Frees come
- * when other nodes run and are no one's. Nodes with no allocation of their own
- * (they reuse an input's buffer) have nothing recorded. */
+/* Charges nodes of StepStats, which says of each allocation which node made it,
+ * and whose nodes overlap: the node is charged with what it allocated,
+ * temporaries once. Frees come when other nodes run and are no one's. Nodes
+ * with no allocation of their own (they reuse an input's buffer) have nothing
+ * recorded. */
 static void charge_named_memory(struct ops *o, uint32_t source,
                                 struct named_bytes *b) {
     const struct trace *t = o->t;
     const struct mem_events *m = &t->mem;
     const struct lists *l = &t->allocators_of;
     size_t k = l->first[source], end = l->first[source + 1];
-    /* what no op of the source is named for must not stay for the next */
+    /* bytes that no op of the source is named for must not stay for the next */
     for (int pass = 0; pass < 2; pass++) {
         for (size_t x = k; x < end; x++) {
             uint32_t a = l->v[x];
@@ -435,7 +437,7 @@ static int charge_all_memory(struct ops *o, struct ops_err *e) {
     return rc;
 }
 
-/* FLOPs: only names with a formula, and spans that tell theirs, have their
+/* Counts FLOPs: only for names with a formula, and spans that tell theirs, are
  * arguments read. */
 static void count_flops(struct ops *o) {
     const struct trace *t = o->t;
@@ -550,7 +552,8 @@ static int64_t mean(int64_t sum, int64_t n) {
     return sat_add(sum, sum < 0 ? -n / 2 : n / 2) / n;
 }
 
-/* Name and type: a TensorFlow op is "name:Type", a step marker "Prefix#N". */
+/* Puts name and type: a TensorFlow op is "name:Type", a step marker
+ * "Prefix#N". */
 static void put_name(struct result *r, const struct ops *o,
                      const struct op_group *v, struct bytes *type) {
     bool own = v->kind == SPAN_KERNEL;
@@ -631,7 +634,7 @@ static int by_host_self(const void *a, const void *b) {
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Orders the groups, which row numbers no longer need then: rows that launched
+/* Orders the groups, whose numbers rows no longer need then: rows that launched
  * nothing are equal in the main column and stay in this order. */
 static void ops_put_rows(struct result *r, struct ops *o) {
     if (o->groups.n > 0)

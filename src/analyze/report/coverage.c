@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "model/format.h"
 #include "names/input_names.h"
-#include "names/opclass.h"
+#include "names/name_class.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -49,7 +49,7 @@ static const struct {
     [PROCESSES] = {"processes", NULL, NULL},
 };
 
-/* A fact that is a share of a whole, which text draws as a bar. */
+/* Puts a fact that is a share of a whole, which text draws as a bar. */
 static void put_share(struct result *r, const char *metric, double value,
                       const char *unit, const char *text, double share) {
     facts_put(r, metric, true, value, unit, text);
@@ -59,8 +59,9 @@ static void put_share(struct result *r, const char *metric, double value,
 /* What is said of many values. */
 enum { LEAST, MEDIAN, P95, MOST, SPREAD };
 
-/* The spread of a time column; false: no value, or no memory, which into then
- * knows. p95 is the least value that 95 % do not exceed. */
+/* Finds the spread of a time column. Returns false if there is no value, or no
+ * memory, which into then knows. p95 is the least value that 95 % do not
+ * exceed. */
 static bool spread(struct result *into, const struct result *r,
                    const char *name, int64_t out[SPREAD]) {
     int64_t *v = malloc((r->nrows + 1) * sizeof *v);
@@ -99,8 +100,8 @@ static void put_steps(struct result *r, const struct result *steps,
     facts_put(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us",
               text);
     if (steps->nrows > 1) facts_time(r, "step time, p95", dur[P95]);
-    /* The step without its profiler: as the hints have it, whose savings are
-     * shares of it, else the estimate of `steps`. */
+    /* This is the step without its profiler: as the hints have it, whose
+     * savings are shares of it, else the estimate of `steps`. */
     struct cell hinted = subresult_cell(hints, 0, "step_us");
     int64_t bare = hinted.null ? -1 : hinted.i, of[SPREAD];
     if (hinted.null && spread(r, steps, "bare_us", of)) bare = of[MEDIAN];
@@ -112,10 +113,10 @@ static void put_steps(struct result *r, const struct result *steps,
               text);
 }
 
-/* The row of the step whose length is the median one: what a typical step is,
- * which a sum over all steps with a slow first one among them is not. Of two
- * that are equally near the longer: not the first, which the order of the ranks
- * would decide. */
+/* Returns the row of the step whose length is the median one: that is a typical
+ * step, which a sum over all steps with a slow first one among them is not. Of
+ * two that are equally near it is the longer: not the first, which the order of
+ * the ranks would decide. */
 static size_t median_row(const struct result *steps, int64_t median) {
     size_t best = 0;
     int64_t least = INT64_MAX, dur = 0;
@@ -131,7 +132,7 @@ static size_t median_row(const struct result *steps, int64_t median) {
     return best;
 }
 
-/* Where the median step went. */
+/* Says where the median step went. */
 static void put_phases(struct result *r, const struct trace *t,
                        const struct result *steps) {
     static const struct {
@@ -172,7 +173,7 @@ static bool is_op(const struct result *from, size_t row) {
 }
 
 /* Finds the rows with the largest values of that column, of ops alone where
- * there are some (regions and driver calls count where there are none); returns
+ * there are some (regions and driver calls count where there are none). Returns
  * how many there are. */
 static size_t find_top(const struct result *from, const char *col,
                        size_t rows[TOP_OPS]) {
@@ -205,7 +206,7 @@ static int64_t sum_column(const struct result *from, const char *col) {
     return sum;
 }
 
-/* "12.3 ms in 240 calls: aten::mm", and its share of that time of all. */
+/* Puts "12.3 ms in 240 calls: aten::mm", and its share of that time of all. */
 static void put_top(struct result *r, const char *metric,
                     const struct result *from, const char *time) {
     int64_t all = sum_column(from, time);
@@ -227,8 +228,8 @@ static void put_top(struct result *r, const char *metric,
     }
 }
 
-/* What the device is busy with; what the host is, where the device mostly is
- * not. */
+/* Says what the device is busy with; what the host is, where the device mostly
+ * is not. */
 static void put_tops(struct result *r, const struct result *ops,
                      const struct result *kernels, const struct result *steps) {
     bool device = sum_column(ops, "device_self_us") > 0;
@@ -268,7 +269,7 @@ static void put_memory(struct result *r, const struct result *memory) {
         facts_put(r, "memory peak", false, 0, "bytes", NULL);
 }
 
-/* A step that is far from the median one deserves a word. */
+/* Remarks on a step that is far from the median one. */
 static void remark_outlier(struct result *r, const struct result *steps) {
     int64_t dur[SPREAD];
     if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0 ||
@@ -288,8 +289,8 @@ static void remark_outlier(struct result *r, const struct result *steps) {
     }
 }
 
-/* Is it the input? How much of all steps waited for it; a hint knows waits on
- * other threads and in code that nobody annotated, too. */
+/* Says how much of all steps waited for input; a hint knows waits on other
+ * threads and in code that nobody annotated, too. */
 static void put_input(struct result *r, const struct result *input,
                       const struct result *steps, const struct result *hints) {
     int64_t wait = 0, all = 0;
@@ -319,7 +320,7 @@ static void put_input(struct result *r, const struct result *input,
     else put_share(r, "is it the input?", pct, "%", text, pct);
 }
 
-/* "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
+/* Puts "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
  * peak. */
 static void put_holders(struct result *r, const struct result *holders) {
     struct cell first = subresult_cell(holders, 0, "device");
@@ -358,11 +359,11 @@ static void put_hints(struct result *r, const struct result *hints) {
                   "us", text, share.f);
     }
     if (hints->nrows > 0 || hints->nremarks == 0) return;
-    /* why there is none is what it remarks last */
+    /* its last remark says why there is none */
     facts_words(r, "do first", "%s", hints->remarks[hints->nremarks - 1]);
 }
 
-/* What was not recorded, in a line; how to record it stands below. */
+/* Says what was not recorded, in a line; how to record it stands below. */
 static void put_missing(struct result *r) {
     char *text = NULL;
     for (size_t i = 0; i < r->nmissing; i++)
@@ -399,7 +400,8 @@ static double *peaks_of(const struct trace *t, const char *counter) {
     return most;
 }
 
-/* What record saw of the program: how long, how much CPU, how much memory. */
+/* Says what record saw of the program: how long, how much CPU, how much
+ * memory. */
 static void put_outside(struct result *r, const struct trace *t,
                         uint32_t source, double rss) {
     int64_t run = facts_told(t, source, FACT_RUN_NS);
@@ -438,7 +440,8 @@ static void put_outside(struct result *r, const struct trace *t,
     }
 }
 
-/* What the recorder's own sampler saw, where nobody looked on from outside. */
+/* Says what the recorder's own sampler saw, where nobody looked on from
+ * outside. */
 static void put_resident(struct result *r, const struct trace *t) {
     double most = 0;
     double *peak = peaks_of(t, "memory: peak RSS (bytes)");
@@ -459,8 +462,8 @@ static void put_resident(struct result *r, const struct trace *t) {
               arena_fmt(&r->arena, "%s at most", text));
 }
 
-/* What a thread was in the middle of when its program ended without closing
- * the recording: where to look after a crash. */
+/* Says what a thread was in the middle of when its program ended without
+ * closing the recording: where to look after a crash. */
 static void put_open_scopes(struct result *r, const struct trace *t) {
     enum { THREADS = 4, SCOPES = 6 };
     int threads = 0;
@@ -484,7 +487,7 @@ static void put_open_scopes(struct result *r, const struct trace *t) {
     }
 }
 
-/* Who used the CPU, where nobody tells what for. */
+/* Says which processes used the CPU, where nobody tells what for. */
 static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
     facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,

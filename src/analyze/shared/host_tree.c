@@ -6,8 +6,8 @@
 #include "analyze/shared/host_tree.h"
 #include "base/vec.h"
 #include "model/format.h"
+#include "names/name_class.h"
 #include "names/op_names.h"
-#include "names/opclass.h"
 #include <assert.h>
 #include <stdlib.h>
 

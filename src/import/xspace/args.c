@@ -56,7 +56,7 @@ static int by_id(const void *a, const void *b) {
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* A map entry {1 key, 2 message}; of a stat's message its name is kept. */
+/* Adds a map entry {1 key, 2 message}; of a stat's message its name is kept. */
 static void add_entry(struct build *x, struct bytes b, bool stat) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -78,7 +78,7 @@ static void add_entry(struct build *x, struct bytes b, bool stat) {
                                  value.n};
 }
 
-/* The entries of one of the plane's maps, sorted. */
+/* Adds the entries of one of the plane's maps, sorted. */
 static uint32_t add_map(struct build *x, struct bytes plane, uint32_t num) {
     size_t first = x->nentries;
     struct pb r = pb_reader(plane);
@@ -131,7 +131,7 @@ struct xspace_index *xspace_index_new(struct bytes all) {
     return ix;
 }
 
-/* The last entry with this id (of two the later counts), or NULL. */
+/* Returns the last entry with this id (of two the later counts), or NULL. */
 static const struct index_entry *find(const struct index_entry *v, size_t n,
                                       uint64_t id) {
     size_t i;
@@ -148,7 +148,7 @@ struct view {
     void *ctx;
 };
 
-/* No more of a text than may be shared. */
+/* Returns no more of a text than may be shared. */
 static struct bytes at_most(struct bytes b) {
     if (b.n > SHARED_TEXT) b.n = SHARED_TEXT;
     return b;
@@ -161,7 +161,7 @@ static struct bytes stat_name(const struct view *v, uint64_t id) {
     return at_most((struct bytes){v->all.p + e->at, e->n});
 }
 
-/* One XStat; see stat.c for its fields. */
+/* Gives one XStat; see stat.c for its fields. */
 static bool give_stat(const struct view *v, struct bytes b, bool shared) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -194,8 +194,8 @@ static bool give_stat(const struct view *v, struct bytes b, bool shared) {
     return v->each(v->ctx, key, &a);
 }
 
-/* The stats of an event name; and the full name where the span has a shorter
- * one. */
+/* Gives the stats of an event name; and the full name where the span has a
+ * shorter one. */
 static void give_name(const struct view *v, struct bytes meta) {
     struct pb r = pb_reader(meta);
     struct pb_field f;

@@ -13,7 +13,7 @@
 /* Times from here on (1973) are Unix times; no profile runs three years. */
 #define UNIX_NS_LEAST INT64_C(100000000000000000)
 
-/* The earliest Unix time among the lines, or 0. */
+/* Returns the earliest Unix time among the lines, or 0. */
 static int64_t first_line(const struct xspace *x) {
     int64_t first = 0;
     for (size_t i = 0; i < x->nplanes; i++)
@@ -24,8 +24,8 @@ static int64_t first_line(const struct xspace *x) {
     return first;
 }
 
-/* The start of a line in ps of the trace; far out times end as ones that
- * trace_span() refuses. */
+/* Returns the start of a line in ps of the trace; far out times end as ones
+ * that trace_span() refuses. */
 static int64_t line_base(const struct xspace *x, int64_t ts_ns) {
     int64_t ns = ts_ns, ps;
     if (x->zero_ns > 0 &&
@@ -37,7 +37,8 @@ static int64_t line_base(const struct xspace *x, int64_t ts_ns) {
     return ps;
 }
 
-/* Offset and device_offset_ps of the first event of a line that has both. */
+/* Finds offset and device_offset_ps of the first event of a line that has
+ * both. */
 static bool first_offsets(const struct xplane *p, const struct xline *l,
                           int64_t *host, int64_t *dev) {
     struct pb lr = {l->events, l->body.p + l->body.n, false}, r;
@@ -61,10 +62,10 @@ static bool first_offsets(const struct xplane *p, const struct xline *l,
     return found;
 }
 
-/* A device's offsets count from the line's base, from the profile's start, or
- * from a zero of the device's own. The first event, whose time on the host's
- * clock is known, tells: what puts it within a second of that is believed,
- * else its zero is set so that the event agrees. */
+/* Sets a device's clock. Its offsets count from the line's base, from the
+ * profile's start, or from a zero of the device's own. The first event, whose
+ * time on the host's clock is known, decides: the reading that puts it within a
+ * second of that is believed, else its zero is set so that the event agrees. */
 static void device_clock(const struct xspace *x, struct xplane *p) {
     for (size_t i = 0; i < p->nlines; i++) {
         const struct xline *l = &p->lines[i];

@@ -34,8 +34,8 @@ void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr) {
     if (!w->t->oom) w->t->tracks[tr->main].device = w->device;
 }
 
-/* The track beside the line's own for its Python frames (TRACK_PYTHON), or for
- * sums, which have no place on the time line (TRACK_ASYNC). */
+/* Returns the track beside the line's own for its Python frames (TRACK_PYTHON),
+ * or for sums, which have no place on the time line (TRACK_ASYNC). */
 static uint32_t side_track(struct xpiece *w, const struct xline *l,
                            struct xtracks *tr, enum track_kind kind) {
     bool python = kind == TRACK_PYTHON;
@@ -49,8 +49,8 @@ static uint32_t side_track(struct xpiece *w, const struct xline *l,
     return *at;
 }
 
-/* GPU_0_bfc is the memory of GPU 0; the CPU's and pinned host memory belong
- * to no device. */
+/* Returns the device of an allocator: GPU_0_bfc is the memory of GPU 0; the
+ * CPU's and pinned host memory belong to no device. */
 static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
     if (!BYTES_STARTS(name, "GPU_") || name.n < 5 || !isdigit(name.p[4]))
         return ROW_NONE;
@@ -74,8 +74,8 @@ static bool new_peak(struct xpiece *w, uint32_t allocator, int64_t allocated) {
     return true;
 }
 
-/* What the allocator says of itself. Fragmentation matters where it hurts: at
- * the peak of the window. */
+/* Keeps what the allocator says of itself. Fragmentation matters where it
+ * hurts: at the peak of the window. */
 static void allocator_facts(struct xpiece *w, uint32_t allocator,
                             int64_t allocated, int64_t reserved) {
     struct allocator *a = &w->t->allocators[allocator];
@@ -120,8 +120,9 @@ void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
     trace_mem(w->t, &m);
 }
 
-/* One sample of a counter: the value is whichever number the event carries;
- * where it has no known name it stands in no fact, and is looked up again. */
+/* Adds one sample of a counter: the value is whichever number the event
+ * carries; where it has no known name it stands in no fact, and is looked up
+ * again. */
 static void counter_event(struct xpiece *w, const struct xname *n,
                           const struct xevent *e) {
     const uint8_t *all = w->x->all.p, *end = all + w->x->all.n;
@@ -147,7 +148,8 @@ static void counter_event(struct xpiece *w, const struct xname *n,
     trace_note(w->t, NOTE_BAD_EVENT, 1);
 }
 
-/* A number that is the same for the same value of a stat, and of that type. */
+/* Returns a number that is the same for the same value of a stat, and of that
+ * type. */
 static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
     if (!fact_has(w, c)) return 0;
     const struct xval *v = &w->facts.v[c];
@@ -156,8 +158,8 @@ static uint64_t fact_hash(const struct xpiece *w, enum xcode c) {
     return hash_pair(v->u, (uint64_t)v->type);
 }
 
-/* The compiled program that an event belongs to, "jit_step(8623)", as the
- * metadata of modules has it. */
+/* Returns the compiled program that an event belongs to, "jit_step(8623)", as
+ * the metadata of modules has it. */
 static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
     struct bytes m = fact_text(w, XSTAT_HLO_MODULE);
     if (m.n == 0 || m.n > cap - 32 || !fact_has(w, XSTAT_PROGRAM)) return m;
@@ -167,8 +169,8 @@ static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
     return (struct bytes){(uint8_t *)out, m.n + (size_t)n};
 }
 
-/* The category that a kernel's launch facts make: see launch.h. Kernels of
- * one variant come again and again, so that the cache mostly has it. */
+/* Returns the category that a kernel's launch facts make: see launch.h. Kernels
+ * of one variant come again and again, so that the cache mostly has it. */
 static uint32_t launch_category(struct xpiece *w) {
     uint64_t key = fact_hash(w, XSTAT_KERNEL_DETAILS);
     key = hash_pair(key, fact_hash(w, XSTAT_HLO_OP));
@@ -187,7 +189,7 @@ static uint32_t launch_category(struct xpiece *w) {
     return at->cat;
 }
 
-/* What the stats make of a host event. */
+/* Sets what the stats say of a host event. */
 static void host_span(struct xpiece *w, const struct xline *l,
                       const struct xname *n, struct span_in *s) {
     struct bytes hlo;
@@ -222,7 +224,7 @@ static void host_span(struct xpiece *w, const struct xline *l,
         s->flags |= SPAN_ASYNC;
 }
 
-/* What the stats make of an event on a stream of a GPU. */
+/* Sets what the stats say of an event on a stream of a GPU. */
 static void stream_span(struct xpiece *w, struct span_in *s) {
     if (fact_has(w, XSTAT_KERNEL_DETAILS)) {
         s->kind = SPAN_KERNEL;
@@ -258,8 +260,8 @@ static void device_span(struct xpiece *w, const struct xline *l,
     }
 }
 
-/* The number of a marker: its step_num, else its group, else the number that is
- * its name, else its place on the line. */
+/* Returns the number of a marker: its step_num, else its group, else the number
+ * that is its name, else its place on the line. */
 static int64_t step_number(struct xpiece *w, const struct xname *n,
                            const struct xtracks *tr) {
     if (fact_has(w, XSTAT_STEP_NUM)) return fact_int(w, XSTAT_STEP_NUM, 0);

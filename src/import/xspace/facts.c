@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A figure that fits an integer; else 0: not recorded. */
+/* Returns a figure that fits an integer; else 0: not recorded. */
 static double within(double v) { return v > 0 && v < 9e18 ? v : 0; }
 
 static void device_fact(struct xspace *x, struct xplane *p, struct bytes name,
@@ -49,7 +49,7 @@ void xplane_meta(struct xspace *x, const struct xplane *p, struct bytes name,
                value[0] != '\0' ? bytes_of(value) : xval_text(p, v));
 }
 
-/* The program's number in "jit_step(8623)"; 0: none. */
+/* Returns the program's number in "jit_step(8623)"; 0 if there is none. */
 static uint64_t label_number(struct bytes b) {
     uint64_t v = 0;
     size_t at = b.n;
@@ -59,7 +59,8 @@ static uint64_t label_number(struct bytes b) {
     return v;
 }
 
-/* The compiled modules: name(program), and how large the stored HLO is. */
+/* Keeps the compiled modules: name(program), and how large the stored HLO
+ * is. */
 static void module_facts(struct xspace *x, const struct xplane *p) {
     for (size_t i = 0; i < p->nnames; i++) {
         struct pb r = pb_reader(p->names[i].raw);

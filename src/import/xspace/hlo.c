@@ -24,14 +24,15 @@
 
 #include <stdlib.h>
 
-/* What is kept of an instruction while a module is read takes some hundred
- * bytes, and one can be written in eight. Real ones have a name, an opcode, a
- * shape and a number at the least: this is less than any has. */
+/* An instruction that is kept while a module is read takes some hundred bytes,
+ * and can be written in eight. Real ones have a name, an opcode, a shape and a
+ * number at the least: this is less than any has. */
 enum { LEAST_BYTES = 24, ANY_MODULE = 4096 };
 
 /* Windows cost what they say, not what they weigh; in a real module they say a
- * few thousand. This many steps any file has, and so many more for each byte
- * of its modules; one that spends less leaves the rest to those behind it. */
+ * few thousand. Any file has this many steps, and so many more for each byte of
+ * its modules; one module that spends less leaves the rest to those behind
+ * it. */
 enum { ANY_STEPS = 1 << 22, STEPS_PER_BYTE = 64 };
 
 /* Adds the numbers of a repeated field to ids. */
@@ -130,11 +131,13 @@ const struct hlo_body *hlo_callee(const struct hlo_reader *r,
                                   const struct hlo_raw *i, uint32_t k) {
     if (k >= i->ncall) return NULL;
     uint32_t at = map_get(&r->body_by_id, r->ids[i->call + k]);
-    /* only what stands before it: its cost is known, and nothing is circular */
+    /* only a computation that stands before counts: its cost is known, and
+     * nothing is circular */
     return at == MAP_NONE || at >= i->comp ? NULL : &r->bodies[at];
 }
 
-/* Who uses each instruction as an operand, as runs in users. */
+/* Finds which instructions use each instruction as an operand, as runs in
+ * users. */
 static void find_users(struct hlo_reader *r) {
     r->first_user = calloc(r->nraw + 2, sizeof *r->first_user);
     r->users = malloc((r->nids + 1) * sizeof *r->users);
@@ -177,8 +180,8 @@ static void find_costs(struct hlo_reader *r) {
     }
 }
 
-/* Which computations are a part of the instruction that calls them? Callers
- * come later in the file, so it is walked from its end. */
+/* Finds which computations are a part of the instruction that calls them.
+ * Callers come later in the file, so it is walked from its end. */
 static void find_folded(struct hlo_reader *r) {
     for (size_t b = r->nbodies; b-- > 0;)
         for (uint32_t i = r->bodies[b].first; i < r->bodies[b].end; i++) {
@@ -248,8 +251,8 @@ struct origin {
     uint64_t line;
 };
 
-/* The innermost frame that is not a package's own, or the innermost: people
- * know their own lines, not TensorFlow's. */
+/* Finds the innermost frame that is not a package's own, or the innermost:
+ * people know their own lines, not TensorFlow's. */
 static void frame_place(const struct frames *s, uint64_t frame,
                         struct origin *o) {
     enum { DEEPEST = 64 };
@@ -300,8 +303,8 @@ static void ask_body(const struct hlo_reader *r, const struct frames *s,
     }
 }
 
-/* Where an instruction comes from; a fusion that does not say comes from what
- * it ends with. */
+/* Returns where an instruction comes from; a fusion that does not say comes
+ * from what it ends with. */
 static struct origin origin_of(struct hlo_reader *r, const struct frames *s,
                                const struct hlo_raw *i) {
     struct origin o = read_origin(s, i->meta);
@@ -318,7 +321,7 @@ static struct origin origin_of(struct hlo_reader *r, const struct frames *s,
     return o;
 }
 
-/* XProf's words. */
+/* Returns XProf's word for the instruction. */
 static struct bytes category_of(const struct hlo_raw *i) {
     static const struct {
         const char *kind, *name;
@@ -384,9 +387,9 @@ static str_id keep_text(struct keeping *k, struct bytes b) {
     return b.n > 0 ? trace_str(k->r->t, b) : 0;
 }
 
-/* The same for the op and the file of an origin: any number of instructions may
- * have theirs from one place, and however long it is, it is looked up once. No
- * two texts begin at one byte. */
+/* Does the same for the op and the file of an origin: any number of
+ * instructions may have theirs from one place, and however long it is, it is
+ * looked up once. No two texts begin at one byte. */
 static str_id keep_shared(struct keeping *k, struct bytes b) {
     if (b.n == 0) return 0;
     uint32_t *id = map_at(&k->texts, (uintptr_t)b.p);
@@ -433,8 +436,8 @@ static void keep_instr(struct keeping *k, uint32_t at) {
     k->to[at] = (uint32_t)h->ninstrs++;
 }
 
-/* The instructions of a computation: those that the schedule lists, then what
- * it left out (all of them where there is no schedule). */
+/* Keeps the instructions of a computation: those that the schedule lists, then
+ * those that it left out (all of them where there is no schedule). */
 static void keep_body(struct keeping *k, struct hlo_body *c) {
     struct hlo *h = k->h;
     if (!VEC_ROOM(h->comps, h->ncomps, h->cap_comps)) {
@@ -459,7 +462,7 @@ static void keep_body(struct keeping *k, struct hlo_body *c) {
                                               (uint32_t)h->ninstrs, k->module};
 }
 
-/* Callees, now that all have their places. */
+/* Sets the callees, now that all have their places. */
 static void keep_edges(struct keeping *k) {
     const struct hlo_reader *r = k->r;
     struct hlo *h = k->h;
@@ -480,7 +483,7 @@ oom:
     k->r->oom = true;
 }
 
-/* HloScheduleProto { 1 map: computation id -> { 1 instruction ids } }. */
+/* Reads HloScheduleProto { 1 map: computation id -> { 1 instruction ids } }. */
 static void read_schedule(struct keeping *k, struct bytes b) {
     struct pb r = pb_reader(b);
     struct pb_field f, e, s;

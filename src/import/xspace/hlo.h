@@ -101,25 +101,25 @@ struct hlo_reader {
     bool oom;
 };
 
-/* xspace_hlo_shape.c: the size of a shape; text of it into out (cut when it is
- * longer), the number of bytes written. */
+/* Return the size of a shape; write its text into out (cut when it is longer)
+ * and return the number of bytes written (hlo_shape.c). */
 struct hlo_size hlo_shape_size(struct bytes shape);
 size_t hlo_shape_text(struct bytes shape, char *out, size_t cap);
 
-/* xspace_hlo_cost.c: the class of an opcode, and what an instruction costs. The
- * computations that it calls must have their costs already. */
+/* Return the class of an opcode, and what an instruction costs (hlo_cost.c).
+ * The computations that it calls must have their costs already. */
 enum hlo_class hlo_class_of(struct bytes opcode);
 void hlo_cost_of(struct hlo_reader *r, struct hlo_raw *i);
-/* What a fusion of this body reads and writes. Once per body: any number of
- * fusions may have the same one. */
+/* Works out what a fusion of this body reads and writes. It is done once per
+ * body: any number of fusions may have the same one. */
 void hlo_body_bytes(const struct hlo_reader *r, struct hlo_body *b);
 /* Is the instruction a custom call of a library for matrix work? */
 bool hlo_is_library(const struct hlo_raw *i);
 
-/* The operand k of an instruction, or NULL. */
+/* Returns the operand k of an instruction, or NULL. */
 const struct hlo_raw *hlo_operand(const struct hlo_reader *r,
                                   const struct hlo_raw *i, uint32_t k);
-/* The computation k that it calls, or NULL. */
+/* Returns the computation k that it calls, or NULL. */
 const struct hlo_body *hlo_callee(const struct hlo_reader *r,
                                   const struct hlo_raw *i, uint32_t k);
 

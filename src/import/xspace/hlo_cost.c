@@ -86,7 +86,7 @@ bool hlo_is_library(const struct hlo_raw *i) {
            (hlo_is_gemm(i->target) || hlo_is_conv(i->target));
 }
 
-/* Numbers of a repeated field, as bits: dimensions are few. */
+/* Returns the numbers of a repeated field, as bits: dimensions are few. */
 static uint64_t read_dims(struct bytes b, uint32_t num) {
     struct pb r = pb_reader(b);
     struct pb_field f;
@@ -103,7 +103,7 @@ static uint64_t read_dims(struct bytes b, uint32_t num) {
     return bits;
 }
 
-/* The k-th number of a repeated field, or dflt. */
+/* Returns the k-th number of a repeated field, or dflt. */
 static int64_t read_dim(struct bytes b, uint32_t num, uint32_t k,
                         int64_t dflt) {
     struct pb r = pb_reader(b);
@@ -141,7 +141,8 @@ static void matrix_cost(struct hlo_raw *i, int64_t flops,
     i->cost.full_f32 = (read_dims(i->precision, 1) & 6) != 0;
 }
 
-/* The list of numbers behind "key": in JSON text, as bits; false: no such. */
+/* Reads the list of numbers behind "key": in JSON text, as bits. Returns false
+ * if there is no such list. */
 static bool config_dims(struct bytes text, const char *key, uint64_t *bits) {
     size_t n = strlen(key);
     const uint8_t *p = text.n ? memmem(text.p, text.n, key, n) : NULL;
@@ -160,8 +161,8 @@ static bool config_dims(struct bytes text, const char *key, uint64_t *bits) {
     return true;
 }
 
-/* A product of matrices. Of cuBLAS the dimensions that are summed over stand in
- * the backend's configuration. */
+/* Counts a product of matrices. Of cuBLAS the dimensions that are summed over
+ * stand in the backend's configuration. */
 static void dot_cost(const struct hlo_reader *r, struct hlo_raw *i) {
     const struct hlo_raw *lhs = hlo_operand(r, i, 0);
     uint64_t summed = read_dims(i->dot, 1);
@@ -212,8 +213,8 @@ static bool window_sane(const struct window_dim *d, int64_t in, int64_t out) {
            in <= FAR && out > 0 && out <= FAR;
 }
 
-/* The least x for which a * x + b is a multiple of m, or -1; *every is how far
- * the next such x is. All are small (window_sane), a and m > 0. */
+/* Returns the least x for which a * x + b is a multiple of m, or -1; *every is
+ * how far the next such x is. All are small (window_sane), a and m > 0. */
 static int64_t first_multiple(int64_t a, int64_t b, int64_t m, int64_t *every) {
     int64_t gcd = a, rest = m;
     while (rest != 0) {
@@ -231,10 +232,10 @@ static int64_t floor_div(int64_t a, int64_t b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* How many pairs of an output place and a place in the window meet a number of
- * the input, and not the padding or a hole between its numbers: place o and
- * place k meet o * stride + k * window_dilation - low, which must lie in the
- * input and be a multiple of base_dilation. For each k these are every few
+/* Returns how many pairs of an output place and a place in the window meet a
+ * number of the input, and not the padding or a hole between its numbers: place
+ * o and place k meet o * stride + k * window_dilation - low, which must lie in
+ * the input and be a multiple of base_dilation. For each k these are every few
  * places of one range. */
 static int64_t valid_pairs(const struct window_dim *d, int64_t in,
                            int64_t out) {
@@ -253,8 +254,9 @@ static int64_t valid_pairs(const struct window_dim *d, int64_t in,
     return n;
 }
 
-/* ConvolutionDimensionNumbers: 7 8 11 batch, feature and spatial dimensions of
- * the input, 3 4 6 of the kernel, 9 10 12 of the output. */
+/* Counts a convolution. ConvolutionDimensionNumbers: 7 8 11 batch, feature and
+ * spatial dimensions of the input, 3 4 6 of the kernel, 9 10 12 of the
+ * output. */
 static int64_t conv_flops(struct hlo_reader *r, const struct hlo_raw *i,
                           const struct hlo_size *in,
                           const struct hlo_size *kernel,
@@ -297,7 +299,8 @@ static void conv_cost(struct hlo_reader *r, struct hlo_raw *i) {
     matrix_cost(i, conv_flops(r, i, in, kernel, out), &a->size);
 }
 
-/* What one use of the function of a reduction costs; most are one operation. */
+/* Returns what one use of the function of a reduction costs; most are one
+ * operation. */
 static int64_t function_flops(const struct hlo_reader *r,
                               const struct hlo_raw *i) {
     const struct hlo_body *b = hlo_callee(r, i, 0);
@@ -314,7 +317,8 @@ static void window_cost(const struct hlo_reader *r, struct hlo_raw *i) {
                             function_flops(r, i));
 }
 
-/* n log n comparisons along the sorted dimension; the longest is as good. */
+/* Counts n log n comparisons along the sorted dimension; the longest is as
+ * good. */
 static void sort_cost(struct hlo_raw *i) {
     int64_t longest = 1, log = 0;
     for (uint32_t k = 0; k < i->size.ndims; k++)
@@ -369,7 +373,7 @@ static void count_flops(struct hlo_reader *r, struct hlo_raw *i) {
     }
 }
 
-/* The output of a library call without its workspace. */
+/* Returns the size of the output of a library call without its workspace. */
 static int64_t output_bytes(const struct hlo_raw *i) {
     enum dtype last = dtype_of_hlo(i->size.last_type);
     if (hlo_is_library(i) && i->size.arrays > 1 &&
@@ -378,7 +382,7 @@ static int64_t output_bytes(const struct hlo_raw *i) {
     return i->size.bytes;
 }
 
-/* The size of the operands from that one on. */
+/* Returns the size of the operands from that one on. */
 static int64_t operands_bytes(const struct hlo_reader *r,
                               const struct hlo_raw *i, uint32_t from) {
     int64_t sum = 0;
@@ -389,8 +393,8 @@ static int64_t operands_bytes(const struct hlo_reader *r,
     return sum;
 }
 
-/* How much of a parameter the body of a fusion reads: all, unless only slices
- * of it are taken, or it is only written into. */
+/* Returns how much of a parameter the body of a fusion reads: all, unless only
+ * slices of it are taken, or it is only written into. */
 static int64_t parameter_bytes(const struct hlo_reader *r, uint32_t p) {
     const struct hlo_raw *param = &r->raw[p];
     uint32_t from = r->first_user[p], end = r->first_user[p + 1];
@@ -405,7 +409,8 @@ static int64_t parameter_bytes(const struct hlo_reader *r, uint32_t p) {
     return sum < param->size.bytes ? sum : param->size.bytes;
 }
 
-/* What the root of a fusion writes: an update in place writes the update. */
+/* Returns what the root of a fusion writes: an update in place writes the
+ * update. */
 static int64_t root_bytes(const struct hlo_reader *r, const struct hlo_raw *i) {
     const struct hlo_raw *update = hlo_operand(r, i, 1);
     if (i->class == HC_UPDATE && update != NULL) return update->size.bytes;

@@ -52,7 +52,7 @@ static void add_dims(struct array *a, const struct pb_field *f) {
         if ((p = pb_varint(p, end, &v)) != NULL) add_dim(a, v);
 }
 
-/* The shape itself, its parts not looked into. */
+/* Reads the shape itself, its parts not looked into. */
 static struct array read_array(struct bytes shape) {
     struct array a = {0};
     struct pb r = pb_reader(shape);

@@ -47,7 +47,7 @@ static const char *const device_waits[] = {
 };
 /* clang-format on */
 
-/* cuLaunchKernel, cudaMalloc, hipMemcpy: the prefix, then a capital. */
+/* Is it cuLaunchKernel, cudaMalloc, hipMemcpy: the prefix, then a capital? */
 static bool is_driver_call(struct bytes b) {
     static const char *const prefixes[] = {"cuda", "cu", "hip", "nccl"};
     for (size_t i = 0; i < COUNT(prefixes); i++) {
@@ -58,10 +58,10 @@ static bool is_driver_call(struct bytes b) {
     return BYTES_STARTS(b, "hsa_");
 }
 
-/* name:Type is an op of TensorFlow's executor; but C++ functions that PjRt
- * traces as Function:Function look the same. They are told apart by where
- * they run: with no TensorFlow in the plane only a scoped name, or one that
- * says its type, is believed. */
+/* Is it an op of TensorFlow's executor, name:Type? C++ functions that PjRt
+ * traces as Function:Function look the same. They are told apart by where they
+ * run: with no TensorFlow in the plane only a scoped name, or one that says its
+ * type, is believed. */
 static bool is_tf_op(const struct xplane *p, struct bytes b) {
     struct bytes name, type;
     if (!name_split_tf(b, &name, &type) || name.p[0] == '_') return false;

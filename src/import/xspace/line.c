@@ -26,8 +26,9 @@ enum {
     TAG_EVENT = XLINE_EVENTS << 3 | PB_BYTES,
 };
 
-/* A varint of up to 8 bytes is gathered from one load; 9 and 10 bytes and
- * endless ones (NULL) go byte by byte. Reads at most 10 bytes from p on. */
+/* Reads a varint. One of up to 8 bytes is gathered from one load; 9 and 10
+ * bytes and endless ones (NULL) go byte by byte. Reads at most 10 bytes from p
+ * on. */
 static inline const uint8_t *varint(const uint8_t *p, uint64_t *out) {
     if (*p < 0x80) {
         *out = *p;
@@ -71,7 +72,7 @@ static inline void put_fact(struct xpiece *w, uint8_t code, struct xval v) {
     w->facts.v[code] = v;
 }
 
-/* A stat of odd shape, or damaged. */
+/* Reads a stat of odd shape, or a damaged one. */
 __attribute__((noinline, cold)) static void stat_slow(struct xpiece *w,
                                                       struct bytes b) {
     uint64_t id;
@@ -82,7 +83,8 @@ __attribute__((noinline, cold)) static void stat_slow(struct xpiece *w,
     if (code != XSTAT_NONE && v.type != XVAL_NONE) put_fact(w, code, v);
 }
 
-/* One stat: its id, then its value, which must end where the stat does. */
+/* Reads one stat: its id, then its value, which must end where the stat
+ * does. */
 static inline void stat(struct xpiece *w, const uint8_t *p,
                         const uint8_t *end) {
     uint64_t id, u = 0;
@@ -122,8 +124,8 @@ static inline void stat(struct xpiece *w, const uint8_t *p,
         put_fact(w, code, (struct xval){(enum xtype)(tag >> 3), u, text});
 }
 
-/* A field of an event that has no fast way. Returns where the next begins, or
- * NULL: the rest of the event is damaged. */
+/* Reads a field of an event that has no fast way. Returns where the next
+ * begins; NULL if the rest of the event is damaged. */
 __attribute__((noinline, cold)) static const uint8_t *
 field_slow(struct xpiece *w, const uint8_t *p, const uint8_t *end) {
     struct pb r = {p, end, false};
@@ -140,7 +142,7 @@ field_slow(struct xpiece *w, const uint8_t *p, const uint8_t *end) {
 }
 
 /* Reads the fields and stats of one event, its offset into ev->ts. Of a damaged
- * one what was read before the damage stands. */
+ * one what was read before the damage stays. */
 static inline void event_fields(struct xpiece *w, const uint8_t *p,
                                 const uint8_t *end, uint64_t *name,
                                 struct xevent *ev) {
@@ -175,7 +177,7 @@ static inline void event_fields(struct xpiece *w, const uint8_t *p,
         }
         if (p == NULL && (p = field_slow(w, at, end)) == NULL) return;
     }
-    /* a number ran past the event? */
+    /* has a number run past the event? */
     if (p != end) trace_note(w->t, NOTE_BAD_FIELD, 1);
 }
 
@@ -188,7 +190,8 @@ static inline void name_facts(struct xpiece *w, const struct xname *n) {
     }
 }
 
-/* An event whose name the file does not have is called by the number. */
+/* Emits an event whose name the file does not have: it is called by the
+ * number. */
 __attribute__((noinline, cold)) static void
 emit_nameless(struct xpiece *w, const struct xline *l, struct xtracks *tr,
               uint64_t id, struct xevent *e) {
@@ -203,9 +206,9 @@ emit_nameless(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     xevent_emit(w, l, tr, &none, e);
 }
 
-/* The category of an op of an XLA device: its name, framework op, kind and
- * program (see launch.h), by which its instruction is found. 0: its program
- * was not recorded. */
+/* Returns the category of an op of an XLA device: its name, framework op, kind
+ * and program (see launch.h), by which its instruction is found. 0 if its
+ * program was not recorded. */
 static uint32_t xla_op_cat(struct xpiece *w, const struct xname *n) {
     char program[32];
     struct launch l = {.hlo_op = n->name, .details = n->cat};
@@ -233,8 +236,8 @@ __attribute__((noinline, cold)) static void intern_name(struct xpiece *w,
 
 enum { PROGRESS_EVERY = 1 << 16 }; /* events */
 
-/* Tells how far the first piece is, which stands for the whole file; looks
- * whether it is enough; lets go of the bytes of the events before p. */
+/* Tells how far the first piece is, which stands for the whole file; asks
+ * whether to stop; lets go of the bytes of the events before p. */
 __attribute__((noinline, cold)) static void look_around(struct xpiece *w,
                                                         const uint8_t *p) {
     const struct file *f = w->x->t->sources[w->x->source].file;
@@ -270,9 +273,9 @@ static inline void event(struct xpiece *w, const struct xline *l,
     xevent_emit(w, l, tr, n, &e);
 }
 
-/* A field of the line that is not an event. Returns where the next begins, or
- * NULL: the rest of the line is damaged, or cut off (which the file's note
- * says already). */
+/* Reads a field of the line that is not an event. Returns where the next
+ * begins; NULL if the rest of the line is damaged, or cut off (which the file's
+ * note says already). */
 static const uint8_t *line_slow(struct xpiece *w, const struct xline *l,
                                 const uint8_t *p, struct bytes *display) {
     const uint8_t *end = l->body.p + l->body.n;

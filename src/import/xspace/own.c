@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 /* enum ops_kind of record.h, as written; on a device: enum ops_device_class.
- * The category is how analyses know it: see opclass.h. */
+ * The category is how analyses know it: see name_class.h. */
 static const struct own_kind {
     const char *word;
     uint8_t host, device; /* enum span_kind */
@@ -36,7 +36,8 @@ static const struct own_kind *kind_named(struct bytes word) {
     return NULL;
 }
 
-/* What is no scope of the program has no kind of its own. */
+/* Returns the role of a name that is no scope of the program: such a name has
+ * no kind of its own. */
 static uint8_t role_of(struct bytes name) {
     static const struct {
         const char *name;
@@ -100,7 +101,7 @@ int64_t xplane_own_ordinal(const struct xplane *p) {
 
 /* ---- facts ---- */
 
-/* A number of ranks, or -1: no such number. */
+/* Returns a number of ranks; -1 if there is no such number. */
 static int64_t rank_fact(const struct xplane *p, const struct xval *v) {
     int64_t i = xval_int(p, v);
     return i >= 0 && i < INT64_C(1) << 31 ? i : -1;
@@ -133,7 +134,7 @@ static uint64_t name_hash(struct bytes name) {
     return hash_bytes(name.p, name.n);
 }
 
-/* The last of two facts of one name holds: they are told again as they grow.
+/* Of two facts of one name the last holds: they are told again as they grow.
  * Losses are each their own. */
 void xplane_own_facts(struct xspace *x, struct xplane *p) {
     struct xval v;
@@ -160,7 +161,7 @@ void xplane_own_facts(struct xspace *x, struct xplane *p) {
 
 enum { DROPS_TOLD = 64 };
 
-/* A loss that the recorder noted on the thread where it happened. */
+/* Notes a loss that the recorder noted on the thread where it happened. */
 static void own_dropped(struct xpiece *w, const struct xline *l) {
     int64_t n = fact_int(w, XSTAT_DROP_COUNT, 1);
     struct bytes why = fact_text(w, XSTAT_DROP_WHY);
@@ -181,7 +182,7 @@ void xspace_own_settle(const struct xpiece *a, const struct xpiece *b) {
     if (b->t->nmeta > room) b->t->nmeta = room;
 }
 
-/* The arrows and launches that one stat of this scope tells. */
+/* Adds the arrows and launches that one stat of this scope tells. */
 static void own_join(struct xpiece *w, uint8_t code, uint64_t v, row_id row,
                      bool host) {
     const struct spans *s = &w->t->spans;
@@ -202,13 +203,13 @@ static void own_join(struct xpiece *w, uint8_t code, uint64_t v, row_id row,
         trace_flow_row(w->t, id, row, s->ts[row] + s->dur[row], 'i');
 }
 
-/* The recorder's ids are unsigned; an argument of the program that happens to
- * have the same name is not. */
+/* Does the event have such an id? The recorder's ids are unsigned; an argument
+ * of the program that happens to have the same name is not. */
 static bool has_id(const struct xpiece *w, enum xcode c) {
     return fact_has(w, c) && w->facts.v[c].type == XVAL_UINT;
 }
 
-/* Marks of steps and epochs. */
+/* Takes marks of steps and epochs. */
 static void own_mark(struct xpiece *w, const struct xname *n,
                      struct span_in *s) {
     if (n->role == XROLE_STEP && fact_has(w, XSTAT_STEP_NUM)) {
@@ -269,7 +270,8 @@ void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
             own_join(w, w->more[i].code, w->more[i].v, row, host);
 }
 
-/* Losses that no thread's line tells of; and whether it was closed. */
+/* Notes losses that no thread's line tells of; and whether the recording was
+ * closed. */
 void xspace_own_done(struct xspace *x) {
     bool closed = false, host = false, rescued = false;
     for (size_t i = 0; i < x->nplanes; i++) {
@@ -280,7 +282,8 @@ void xspace_own_done(struct xspace *x) {
         host |= is_host;
         rescued |= is_host && xplane_fact_int(p, FACT_UNCLOSED, 0) > 0;
         int64_t lost = xplane_fact_int(p, FACT_DROPPED, 0);
-        /* beside those of which lines of threads tell, where it happened */
+        /* these come beside those of which lines of threads tell, where it
+         * happened */
         if (lost > 0) trace_note(x->t, NOTE_RECORDER_DROPPED, (uint64_t)lost);
     }
     /* files of devices stand beside the host's, which tells it for them */

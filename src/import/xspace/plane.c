@@ -23,7 +23,7 @@ static const struct {
 };
 _Static_assert(XSTAT_COUNT <= 64, "codes are bits of a uint64_t");
 
-/* A field that the message does not have, or of the wrong type. */
+/* Notes a field that the message does not have, or of the wrong type. */
 static void odd_field(struct xspace *x, const struct pb_field *f,
                       uint32_t last) {
     trace_note(x->t, f->num > last ? NOTE_UNKNOWN_FIELD : NOTE_BAD_FIELD, 1);
@@ -32,7 +32,7 @@ static void odd_field(struct xspace *x, const struct pb_field *f,
 static bool is_bytes(const struct pb_field *f) { return f->wire == PB_BYTES; }
 static bool is_varint(const struct pb_field *f) { return f->wire == PB_VARINT; }
 
-/* The key and the message of a map entry. */
+/* Finds the key and the message of a map entry. */
 static void map_entry(struct xspace *x, struct bytes b, uint64_t *key,
                       struct bytes *value, bool cut) {
     struct pb r = pb_reader(b);
@@ -46,8 +46,8 @@ static void map_entry(struct xspace *x, struct bytes b, uint64_t *key,
     }
 }
 
-/* The id inside a message must be its key; where a writer left the key out
- * the id is all there is. */
+/* Returns the id of an entry. The id inside a message must be its key; where a
+ * writer left the key out the id is all there is. */
 static uint64_t entry_id(struct bytes value, uint64_t key) {
     struct pb r = pb_reader(value);
     struct pb_field f;
@@ -62,7 +62,7 @@ bool xplane_torn(const struct xspace *x, const struct xplane *p,
     return p->cut && b.p + b.n == x->all.p + x->all.n;
 }
 
-/* id -> index, the last of two equal ids wins. */
+/* Sets id -> index; the last of two equal ids wins. */
 static void ids_set(struct xspace *x, struct xids *m, uint64_t id,
                     uint32_t index) {
     enum { DENSE_MAX = 1 << 20 };
@@ -87,9 +87,9 @@ static void ids_set(struct xspace *x, struct xids *m, uint64_t id,
     else if (!map_set(&m->sparse, id, index)) x->oom = true;
 }
 
-/* A name stands in the file once and is used by any number of events, each of
- * which may have to compare or show it: no longer than this. Demangled kernels
- * of templates have some thousand letters. */
+/* Cuts a name. It stands in the file once and is used by any number of events,
+ * each of which may have to compare or show it: no longer than this. Demangled
+ * kernels of templates have some thousand letters. */
 static struct bytes cut_name(struct xspace *x, struct bytes b) {
     enum { LONGEST = 1 << 14 };
     if (b.n <= LONGEST) return b;
@@ -129,8 +129,8 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
     ids_set(x, &p->stat_ids, entry_id(value, key), (uint32_t)p->nstats++);
 }
 
-/* Names are interned once by each piece of a file: mended here, they count
- * once. */
+/* Mends a name here, so that it counts once: names are interned once by each
+ * piece of a file. */
 static struct bytes clean_name(struct xspace *x, struct bytes b) {
     if (utf8_clean(b)) return b;
     uint8_t *copy = b.n < SIZE_MAX / 3 ? arena_alloc(&x->arena, 3 * b.n) : NULL;
@@ -189,8 +189,9 @@ void xline_odd_field(struct trace *t, const struct pb_field *f) {
     trace_note(t, known ? NOTE_BAD_FIELD : NOTE_UNKNOWN_FIELD, 1);
 }
 
-/* The head of a line. Writers put it before the events, and leave out what is
- * 0: only then, or if the order is odd, the whole line is walked for it. */
+/* Reads the head of a line. Writers put it before the events, and leave out
+ * what is 0: only then, or if the order is odd, the whole line is walked for
+ * it. */
 static void add_line(struct xspace *x, struct xplane *p, struct bytes b) {
     struct xline l = {.body = b, .name = {b.p, 0}, .events = b.p + b.n};
     struct pb r = pb_reader(b);
@@ -213,7 +214,8 @@ static void add_line(struct xspace *x, struct xplane *p, struct bytes b) {
     else p->lines[p->nlines++] = l;
 }
 
-/* The constant stats of an event name: those that matter, and its category. */
+/* Reads the constant stats of an event name: those that matter, and its
+ * category. */
 static void read_consts(struct xspace *x, struct xplane *p, struct xname *n) {
     struct pb r = pb_reader(n->raw);
     struct pb_field f;
@@ -253,7 +255,8 @@ static void plane_field(struct xspace *x, struct xplane *p,
     else p->facts[p->nfacts++] = f->bytes;
 }
 
-/* The number after the last ':' or '#', up to a blank; 0: none. */
+/* Returns the number after the last ':' or '#', up to a blank; 0 if there is
+ * none. */
 static int64_t name_ordinal(struct bytes b) {
     size_t at = b.n;
     while (at > 0 && b.p[at - 1] != ':') at--;
@@ -263,7 +266,7 @@ static int64_t name_ordinal(struct bytes b) {
     return v;
 }
 
-/* A "/host:CPU [4711]" plane came from that process. */
+/* Returns the process that a "/host:CPU [4711]" plane came from. */
 static int64_t name_pid(struct bytes b) {
     if (b.n < 3 || b.p[b.n - 1] != ']') return 0;
     size_t at = b.n - 1;
@@ -276,7 +279,8 @@ static int64_t name_pid(struct bytes b) {
     return at > 0 && b.p[at - 1] == '[' ? v : 0;
 }
 
-/* Lines named like those of a TPU, and no streams: an XLA device. */
+/* Does it have lines named like those of a TPU, and no streams: an XLA
+ * device? */
 static bool has_xla_ops(const struct xplane *p) {
     bool ops = false;
     for (size_t i = 0; i < p->nlines; i++) {
@@ -288,8 +292,8 @@ static bool has_xla_ops(const struct xplane *p) {
     return ops;
 }
 
-/* Planes of the host whose lines are no threads: their ids would meet those of
- * threads. */
+/* Is it a plane of the host whose lines are no threads? Their ids would meet
+ * those of threads. */
 static bool is_side_plane(struct bytes n) {
     return BYTES_STARTS(n, "Host CPUs") || BYTES_STARTS(n, "Syscalls") ||
            BYTES_STARTS(n, "/host:tfstreamz");

@@ -30,7 +30,8 @@ bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut) {
     return false;
 }
 
-/* Looks a plane over up to its name: 1 it is one, -1 it is none, 0 no name. */
+/* Looks a plane over up to its name. Returns 1 if it is one, -1 if it is none,
+ * 0 if it has no name. */
 static int sniff_plane(struct bytes b) {
     static const char *const names[] = {"/host:*",   "/device:*",
                                         "/custom:*", "/virtualdevice:*",
@@ -72,8 +73,8 @@ static bool sniff(struct bytes all) {
     return false;
 }
 
-/* A plane has a name, and something in it: what is too short for both would
- * cost a hundred times what it weighs. */
+/* Adds a plane, which has a name, and something in it: bytes too short for both
+ * would cost a hundred times what they weigh. */
 static void add_plane(struct xspace *x, struct bytes body, bool cut) {
     enum { LEAST_BYTES = 12 };
     if (body.n < LEAST_BYTES && !cut) {
@@ -114,7 +115,7 @@ static bool belongs(const struct pb_field *f, bool whole) {
     return p == end;
 }
 
-/* The file's own fields. */
+/* Reads the file's own fields. */
 static void read_space(struct xspace *x) {
     struct pb r = pb_reader(x->all);
     struct pb_field f;
@@ -134,9 +135,9 @@ static void read_space(struct xspace *x) {
     }
 }
 
-/* Which lines mark steps: a TPU's Steps, of the first device that has them;
- * else events with step_num on the host; else the modules that an XLA device
- * ran. */
+/* Chooses which lines mark steps: a TPU's Steps, of the first device that has
+ * them; else events with step_num on the host; else the modules that an XLA
+ * device ran. */
 static void choose_markers(struct xspace *x) {
     static const char *const names[] = {"Steps", "XLA Modules"};
     x->host_steps = true;
@@ -192,7 +193,7 @@ struct share {
 /* Real files have 14 to 90 bytes an event; large ones 50 and more. */
 enum { BYTES_PER_EVENT = 48 };
 
-/* How many events of a line stand before a place. */
+/* Returns how many events of a line stand before a place. */
 static int64_t events_before(const struct xline *l, const uint8_t *at) {
     struct pb r = {l->events, l->body.p + l->body.n, false};
     struct pb_field f;
@@ -202,7 +203,7 @@ static int64_t events_before(const struct xline *l, const uint8_t *at) {
     return n;
 }
 
-/* The lines of a share, cut lines in part. */
+/* Reads the lines of a share, cut lines in part. */
 static void *share_read(void *arg) {
     struct share *s = arg;
     const struct xspace *x = s->piece.x;
@@ -225,7 +226,8 @@ static void *share_read(void *arg) {
     return NULL;
 }
 
-/* The start of the first event at or after a wanted place in this line. */
+/* Returns the start of the first event at or after a wanted place in this
+ * line. */
 static const uint8_t *event_at(const struct xline *l, const uint8_t *want) {
     struct pb r = {l->events, l->body.p + l->body.n, false};
     struct pb_field f;
@@ -233,8 +235,9 @@ static const uint8_t *event_at(const struct xline *l, const uint8_t *want) {
     return r.p;
 }
 
-/* What reading a line costs, in units of a byte: events of host threads are
- * small and many, those of devices large and few. Judged by its first ones. */
+/* Returns what reading a line costs, in units of a byte: events of host threads
+ * are small and many, those of devices large and few. It is judged by its first
+ * ones. */
 static size_t line_cost(const struct xline *l) {
     enum { LOOKS = 256, EVENT_COST = 64 };
     struct pb r = {l->events, l->body.p + l->body.n, false};
@@ -247,7 +250,7 @@ static size_t line_cost(const struct xline *l) {
     return all + all / seen * n * EVENT_COST;
 }
 
-/* A place between two events with about half of the work before it. */
+/* Returns a place between two events with about half of the work before it. */
 static const uint8_t *middle(const struct xspace *x) {
     size_t all = 0, sum = 0;
     for (size_t i = 0; i < x->nplanes; i++)
@@ -267,7 +270,7 @@ static const uint8_t *middle(const struct xspace *x) {
     return x->all.p + x->all.n;
 }
 
-/* A trace for the second half: the same file, the same devices. */
+/* Returns a trace for the second half: the same file, the same devices. */
 static struct trace *second_trace(const struct xspace *x) {
     const struct source *src = &x->t->sources[x->source];
     struct trace *t = trace_new();
@@ -283,7 +286,8 @@ static struct trace *second_trace(const struct xspace *x) {
     return t;
 }
 
-/* The same for an allocator of both pieces: its name and its device. */
+/* Returns a key that is the same for an allocator of both pieces: its name and
+ * its device. */
 static uint64_t allocator_key(const struct trace *t, size_t i) {
     const struct allocator *a = &t->allocators[i];
     struct bytes name = strs_bytes(&t->strs, a->name);
@@ -291,8 +295,8 @@ static uint64_t allocator_key(const struct trace *t, size_t i) {
     return hash_pair(hash_bytes(name.p, name.n), (uint64_t)device);
 }
 
-/* An allocator that had its peak in the first piece keeps what was said of it
- * there. False: out of memory. */
+/* Keeps what was said of an allocator in the first piece, if it had its peak
+ * there. Returns false if out of memory. */
 static bool settle_peaks(struct xpiece *a, struct xpiece *b) {
     struct map first = {0};
     bool ok = true;
@@ -331,7 +335,7 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     return trace_append(x->t, t, e);
 }
 
-/* All events. Two threads pay from some megabytes on. */
+/* Reads all events. Two threads pay from some megabytes on. */
 static int read_events(struct xspace *x, const struct import_opts *o,
                        struct ops_err *e) {
     struct share s = {.piece = {.x = x,

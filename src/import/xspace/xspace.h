@@ -211,33 +211,33 @@ struct xpiece {
     size_t nmore;
 };
 
-/* The next field of a message whose end is the file's if cut is set: what is
- * there of the last field then comes as if it were whole. Damage elsewhere is
- * a note, and ends the message. */
+/* Reads the next field of a message whose end is the file's if cut is set: what
+ * is there of the last field then comes as if it were whole. Damage elsewhere
+ * is a note, and ends the message. */
 bool xspace_next(struct trace *t, struct pb *r, struct pb_field *f, bool cut);
 
-/* xspace_plane.c: names, stats and lines of a plane, events not touched. */
+/* Reads names, stats and lines of a plane, but no events (plane.c). */
 void xplane_open(struct xspace *x, struct xplane *p);
 void xplane_free(struct xplane *p);
-/* Plane stats to device figures and meta. */
+/* Turns plane stats into device figures and meta. */
 void xplane_facts(struct xspace *x, struct xplane *p);
-/* A plane stat as text, under its own name. */
+/* Keeps a plane stat as text, under its own name. */
 void xplane_meta(struct xspace *x, const struct xplane *p, struct bytes name,
                  const struct xval *v);
 /* Is this a piece that the end of a cut file made incomplete? */
 bool xplane_torn(const struct xspace *x, const struct xplane *p,
                  struct bytes b);
-/* Index for an id, or MAP_NONE. */
+/* Returns the index for an id, or MAP_NONE. */
 static inline uint32_t xids_get(const struct xids *m, uint64_t id) {
     if (id < m->ndense) return m->dense[id] - 1;
     return map_get(&m->sparse, id);
 }
 
-/* A note for a field that XLine does not have, or not with this type. */
+/* Notes a field that XLine does not have, or not with this type. */
 void xline_odd_field(struct trace *t, const struct pb_field *f);
 
-/* xspace_stat.c: one XStat message; false: damaged, but what could be read of
- * it is there. */
+/* Reads one XStat message (stat.c). Returns false if it is damaged, but what
+ * could be read of it is there. */
 bool xstat_read(struct bytes body, uint64_t *id, struct xval *v);
 int64_t xval_int(const struct xplane *p, const struct xval *v);
 double xval_num(const struct xplane *p, const struct xval *v);
@@ -249,41 +249,42 @@ uint32_t xplane_fact(const struct xplane *p, size_t i, struct xval *v);
  * no such fact. */
 int64_t xplane_fact_int(const struct xplane *p, const char *name, int64_t dflt);
 
-/* xspace_kind.c: what a name means where it stands. */
+/* Finds what a name means where it stands (kind.c). */
 void xname_classify(const struct xplane *p, struct xname *n);
-/* Says this name that TensorFlow's executor ran here? */
+/* Does this name say that TensorFlow's executor ran here? */
 bool xname_is_tf(struct bytes name);
 /* Is this eager op the call of a tf.function? It waits for the function's own
  * ops, which are recorded where they run. */
 bool xname_is_function(struct bytes op);
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l);
 
-/* xspace_own.c: the same for what opscope's recorder wrote. */
+/* Does the same for what opscope's recorder wrote (own.c). */
 void xname_own(const struct xplane *p, struct xname *n);
 enum xline_kind xline_own(const struct xplane *p, const struct xline *l);
-/* The number that tells a device of the recorder from others, and its name. */
+/* Return the number that tells a device of the recorder from others, and its
+ * name. */
 int64_t xplane_own_ordinal(const struct xplane *p);
 struct bytes xplane_own_label(const struct xplane *p);
-/* Its facts: who it was, what it could not record. */
+/* Reads the recorder's facts: who it was, what it could not record. */
 void xplane_own_facts(struct xspace *x, struct xplane *p);
-/* Of two pieces: together they say as much in words as one would. */
+/* Settles two pieces: together they say as much in words as one would. */
 void xspace_own_settle(const struct xpiece *a, const struct xpiece *b);
-/* What is left to say of such a file when all of it was read. */
+/* Says what is left to say of such a file when all of it was read. */
 void xspace_own_done(struct xspace *x);
 
-/* xspace_hlo.c: a compiled program (HloProto) goes into the trace's table;
- * label is what spans call it. Damage loses what is damaged. */
+/* Puts a compiled program (HloProto) into the trace's table (hlo.c); label is
+ * what spans call it. Damage loses what is damaged. */
 void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
                 struct bytes proto);
 
-/* xspace_clock.c: when is zero? Sets zero and shift of x, the base of
- * every line and the zero of devices' own clocks. */
+/* Finds when zero is (clock.c). Sets zero and shift of x, the base of every
+ * line and the zero of devices' own clocks. */
 void xspace_clock(struct xspace *x);
 
-/* xspace_line.c: the events of a line, into the piece's trace. */
+/* Reads the events of a line into the piece's trace (line.c). */
 void xline_read(struct xpiece *w, const struct xline *l);
 
-/* xspace_emit.c: an event with its facts becomes rows. */
+/* An event with its facts, which becomes rows (emit.c). */
 struct xevent {
     int64_t ts, dur;
     bool count; /* it stands for several: a sum, with no start */
@@ -302,11 +303,11 @@ struct xtracks {
 void xtracks_open(struct xpiece *w, const struct xline *l, struct xtracks *tr);
 void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                  const struct xname *n, const struct xevent *e);
-/* The parts of it that all kinds of files have. */
+/* Emit the parts that all kinds of files have. */
 void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
                    const struct xevent *e);
-/* The same for an event of opscope's recorder; s is what xevent_emit() made of
- * it. */
+/* Does the same for an event of opscope's recorder; s is what xevent_emit()
+ * made of it. */
 void xevent_own(struct xpiece *w, const struct xline *l, struct xtracks *tr,
                 const struct xname *n, const struct xevent *e,
                 struct span_in *s);
@@ -322,8 +323,9 @@ struct bytes fact_text(const struct xpiece *w, enum xcode c);
 void xspace_args_each(const struct trace *t, row_id row, args_each_fn *each,
                       void *ctx);
 
-/* Where the names of an XSpace stand, so that an event's arguments cost a few
- * binary searches: for source.index. NULL: out of memory. O(names). */
+/* Returns where the names of an XSpace stand, for source.index, so that an
+ * event's arguments cost a few binary searches; NULL if out of memory.
+ * O(names). */
 struct xspace_index *xspace_index_new(struct bytes all);
 
 #endif

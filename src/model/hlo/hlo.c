@@ -34,7 +34,7 @@ void hlo_free(struct hlo *h) {
     free(h);
 }
 
-/* Room for n more in each table that grows. */
+/* Makes room for n more in each table that grows. */
 static bool reserve(struct hlo *a, const struct hlo *b) {
     return vec_resize(&a->modules, a->cap_modules = a->nmodules + b->nmodules,
                       sizeof *a->modules) &&
@@ -92,10 +92,11 @@ void hlo_append(struct trace *ta, const struct trace *tb,
     a->nmodules += b->nmodules;
 }
 
-/* Two modules of a source have this name. */
+/* The mark that two modules of a source have this name. */
 #define NOT_ONE (MAP_NONE - 1)
 
-/* A name in a module or a source, or a category in a source, as one number. */
+/* Returns a name in a module or a source, or a category in a source, as one
+ * number. */
 static uint64_t name_key(uint32_t where, uint32_t name) {
     return (uint64_t)where << 32 | name;
 }
@@ -104,7 +105,7 @@ uint32_t hlo_find(const struct hlo *h, uint32_t module, str_id name) {
     return map_get(&h->by_name, name_key(module, name));
 }
 
-/* Numbers of modules that are told apart by their label; a name alone must be
+/* Indexes modules, which are told apart by their label; a name alone must be
  * the only one in its source, else it stands for none. */
 static bool index_labels(struct trace *t) {
     struct hlo *h = t->hlo;
@@ -158,8 +159,8 @@ bool *hlo_sources(const struct trace *t) {
     return has;
 }
 
-/* The instruction of every category, for every source that has spans of it:
- * sources and categories may both be many, so that not all pairs are looked
+/* Indexes the instruction of every category, for every source that has spans of
+ * it: sources and categories may both be many, so that not all pairs are looked
  * at. */
 static bool index_cats(struct trace *t) {
     uint32_t *seen = calloc(t->ncats, sizeof *seen); /* in source - 1 */
@@ -214,8 +215,8 @@ size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
     return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
 }
 
-/* The span before it on its track that is not part of another: XLA on the CPU
- * marks the end of each op with a little span inside. */
+/* Returns the span before it on its track that is not part of another: XLA on
+ * the CPU marks the end of each op with a little span inside. */
 static row_id row_before(const struct trace *t, row_id row) {
     enum { NEAR = 4 };
     const struct spans *s = &t->spans;

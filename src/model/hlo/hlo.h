@@ -81,37 +81,38 @@ struct hlo {
                             that source have the category */
 };
 
-/* The table of a trace, made when new; NULL: out of memory, which sets
- * t->oom. */
+/* Returns the table of a trace, made when new; NULL if out of memory, which
+ * sets t->oom. */
 struct hlo *hlo_table(struct trace *t);
 void hlo_free(struct hlo *h);
 
-/* Moves what b knows behind what a knows: the numbers of sources and strings
- * change by the two tables. For trace_append(). */
+/* Moves what b knows behind what a knows, for trace_append(): the numbers of
+ * sources and strings change by the two tables. */
 void hlo_append(struct trace *a, const struct trace *b, const uint32_t *source,
                 const uint32_t *str);
 
 /* Finds the instruction of every category, and gives kernels of CUDA graphs
- * theirs back (see hlo_graph.c). Part of the seal: rows are sorted, the halves
- * of links are still there. False: out of memory. */
+ * theirs back (see hlo_graph.c). It is part of the seal: rows are sorted, the
+ * halves of links are still there. Returns false if out of memory. */
 bool hlo_seal(struct trace *t);
 
-/* The instruction that this span ran: a kernel, copy or fill of a device, or
- * an op of XLA on the CPU. NULL: none, or not known. O(1). */
+/* Returns the instruction that this span ran: a kernel, copy or fill of a
+ * device, or an op of XLA on the CPU. NULL if there is none, or it is not
+ * known. O(1). */
 const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row);
 
-/* The same for a category of spans of a source; see launch.h. */
+/* Does the same for a category of spans of a source; see launch.h. */
 const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
                                    uint32_t cat);
 
-/* The next scope of a framework op's name, outermost first: "jit(step)",
+/* Finds the next scope of a framework op's name, outermost first: "jit(step)",
  * "transpose(jvp(main))", "dot_general". Takes it off *rest (set to op_name at
- * first); slashes inside of brackets do not part. False at the end. Of a name
- * that was merged from several ("a/b;c/d") only the first counts. */
+ * first); slashes inside brackets do not part. Returns false at the end. Of a
+ * name that was merged from several ("a/b;c/d") only the first counts. */
 bool hlo_scope_next(struct bytes *rest, struct bytes *scope);
 
-/* "file:line" of an instruction into out, cut to fit; its length, 0: not
- * recorded. */
+/* Writes "file:line" of an instruction into out, cut to fit. Returns its
+ * length; 0 if it is not recorded. */
 size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
                        char *out, size_t cap);
 
@@ -120,7 +121,7 @@ size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
  * flops and bytes must count once. O(1). */
 bool hlo_is_first(const struct trace *t, row_id row, const struct hlo_instr *i);
 
-/* Bytes read and written, or -1. */
+/* Returns the bytes read and written, or -1. */
 static inline int64_t hlo_bytes(const struct hlo_instr *i) {
     if (i->read_bytes < 0 || i->written_bytes < 0) return -1;
     return sat_add(i->read_bytes, i->written_bytes);

@@ -45,7 +45,7 @@ static bool must(const struct align_instr *s) {
     return s->launch == HLO_LAUNCHES_ONE || s->launch == HLO_LAUNCHES_LIBRARY;
 }
 
-/* The price of placing a kernel as the first of an instruction. */
+/* Returns the price of placing a kernel as the first of an instruction. */
 static uint32_t match(const struct align_kernel *k,
                       const struct align_instr *s) {
     if (k->name == s->name) return SAME_NAME;
@@ -54,8 +54,8 @@ static uint32_t match(const struct align_kernel *k,
     return s->launch == HLO_LAUNCHES_ANY ? ANYTHING : NEVER;
 }
 
-/* The price of placing kernel i as a further one: the real work may follow
- * what prepared it. */
+/* Returns the price of placing kernel i as a further one: the real work may
+ * follow what prepared it. */
 static uint32_t further(const struct align_kernel *k, size_t i,
                         const struct align_instr *s) {
     k += i;
@@ -105,8 +105,8 @@ static void fill_cell(struct table *t, size_t i, size_t j) {
     t->at[here] = at;
 }
 
-/* The instruction where the cheapest reading ends; of equals the first or the
- * last. m: there is none. */
+/* Returns the instruction where the cheapest reading ends; of equals the first
+ * or the last; m if there is none. */
 static size_t best_end(const struct table *t, bool late) {
     size_t best = t->m;
     uint32_t price = NEVER;
@@ -120,8 +120,9 @@ static size_t best_end(const struct table *t, bool late) {
     return best;
 }
 
-/* One step back from at[i][j]: over instructions that launched nothing. Which
- * way first is what late decides. Returns the instruction of kernel i - 1. */
+/* Goes one step back from at[i][j], over instructions that launched nothing;
+ * late decides which way comes first. Returns the instruction of kernel i -
+ * 1. */
 static size_t step_back(const struct table *t, size_t i, size_t j, bool late) {
     for (;;) {
         uint32_t here = get(t, t->at, i, j);
@@ -169,7 +170,7 @@ static bool place(struct table *t, uint32_t *out) {
     return true;
 }
 
-/* Columns of the band. */
+/* Returns the columns of the band. */
 static size_t width_of(size_t n, size_t m) {
     return (n > m ? n - m : m - n) + 2 * SLACK + 1;
 }

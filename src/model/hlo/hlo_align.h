@@ -10,7 +10,7 @@
 
 #define ALIGN_NONE UINT32_MAX
 
-/* A kernel as it ran. Names are numbers: equal names, equal numbers. */
+/* A kernel as it ran. Names are numbers: equal names have equal numbers. */
 struct align_kernel {
     uint32_t name;  /* all of it */
     uint32_t base;  /* without the numbers at its end */
@@ -27,13 +27,13 @@ struct align_instr {
 /* Sets out[i] to the instruction of kernel i, or ALIGN_NONE. The kernels must
  * be the launches of an unbroken part of the schedule, in order; where their
  * names contradict that, none is placed, and where two readings are equally
- * good, those kernels in which they differ are not. False: out of memory.
- * O(hlo_align_cost), and nothing is placed if that is too much. */
+ * good, the kernels in which they differ are not. Returns false if out of
+ * memory. O(hlo_align_cost), and nothing is placed if that is too much. */
 bool hlo_align(const struct align_kernel *k, size_t n,
                const struct align_instr *s, size_t m, uint32_t *out);
 
-/* The steps that it takes for n kernels and m instructions: n * (|m - n| + c),
- * or m where that is too much. */
+/* Returns the steps that it takes for n kernels and m instructions: n * (|m -
+ * n| + c), or m where that is too much. */
 size_t hlo_align_cost(size_t n, size_t m);
 
 #endif

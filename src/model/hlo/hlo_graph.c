@@ -86,15 +86,15 @@ struct graphs {
     bool oom;
 };
 
-/* Takes n off a budget; false: there is not so much left. */
+/* Takes n off a budget. Returns false if there is not so much left. */
 static bool spend(uint64_t *left, uint64_t n) {
     if (n > *left) return false;
     *left -= n;
     return true;
 }
 
-/* The number of a name, and of what is left of it without the numbers behind
- * it: "loop_add_fusion_3" and "loop_add_fusion". */
+/* Finds the number of a name, and of what is left of it without the numbers
+ * behind it: "loop_add_fusion_3" and "loop_add_fusion". */
 static void name_ids(struct graphs *g, struct bytes b, uint32_t *name,
                      uint32_t *base) {
     char text[256]; /* as the compiler writes it in the names of kernels */
@@ -117,7 +117,7 @@ static void name_ids(struct graphs *g, struct bytes b, uint32_t *name,
     if (*name == STR_NONE || *base == STR_NONE) g->oom = true;
 }
 
-/* Counts one more of the key; *now is how many there are then. False: out of
+/* Counts one more of the key; *now becomes the count. Returns false if out of
  * memory. */
 static bool count_one(struct map *m, uint32_t key, uint32_t *now) {
     uint32_t *at = map_at(m, key);
@@ -143,9 +143,9 @@ static void program_add(struct graphs *g, struct program *p, uint32_t at) {
     p->n++;
 }
 
-/* All that launches, in schedule order, bodies where they are called. Of a
- * program that cannot be followed to its end nothing is kept: kernels must not
- * be held against a part of it. */
+/* Lists all that launches, in schedule order, bodies where they are called. Of
+ * a program that cannot be followed to its end nothing is kept: kernels must
+ * not be compared with a part of it. */
 static void program_fill(struct graphs *g, struct program *p) {
     enum { DEEPEST = 32 };
     const struct hlo *h = g->t->hlo;
@@ -183,7 +183,8 @@ static void program_fill(struct graphs *g, struct program *p) {
     }
 }
 
-/* The program that begins with this computation; ROW_NONE: out of memory. */
+/* Returns the program that begins with this computation; ROW_NONE if out of
+ * memory. */
 static uint32_t program_of(struct graphs *g, uint32_t comp) {
     uint32_t at = map_get(&g->by_comp, comp);
     if (at != MAP_NONE) return at;
@@ -233,9 +234,9 @@ static bool count_names(struct counts *c, const struct align_kernel *k,
     return true;
 }
 
-/* Where order does not help, for kernels of a graph that ran side by side: a
- * name is enough if only one instruction can have it, or if all instructions
- * of its base have a kernel of their own. */
+/* Places kernels of a graph that ran side by side, where order does not help: a
+ * name is enough if only one instruction can have it, or if all instructions of
+ * its base have a kernel of their own. */
 static void place_by_name(const struct program *p, const struct counts *c,
                           const struct align_kernel *k, uint32_t *out) {
     uint32_t have = map_get(&p->bases, k->base);
@@ -293,7 +294,7 @@ static void read_launch(struct graphs *g, const struct reading *r) {
     free(out);
 }
 
-/* The reading of the launch whose kernels were just put behind seq. */
+/* Returns the reading of the launch whose kernels were just put behind seq. */
 static const struct reading *reading_of(struct graphs *g, uint32_t program,
                                         size_t n) {
     size_t first = g->nseq - n;
@@ -321,8 +322,8 @@ static const struct reading *reading_of(struct graphs *g, uint32_t program,
     return &g->readings[g->nreadings++];
 }
 
-/* The category of a kernel, its HLO op replaced; the old one when there is no
- * room for more. */
+/* Returns the category of a kernel, its HLO op replaced; the old one if there
+ * is no room for more. */
 static uint32_t new_cat(struct graphs *g, uint32_t old, uint32_t instr) {
     uint32_t *at = map_at(&g->new_cats, (uint64_t)old << 32 | instr);
     struct launch l;
@@ -343,8 +344,8 @@ static bool is_kernel(const struct trace *t, row_id r) {
     return t->spans.kind[r] == SPAN_KERNEL;
 }
 
-/* The only instruction between two of a program, both left out, that is not
- * tied to a kernel of its name; or ALIGN_NONE. */
+/* Returns the only instruction between two of a program, both left out, that is
+ * not tied to a kernel of its name; or ALIGN_NONE. */
 static uint32_t between(const struct graphs *g, const struct program *p,
                         uint32_t a, uint32_t b) {
     const struct hlo *h = g->t->hlo;
@@ -363,9 +364,9 @@ static uint32_t between(const struct graphs *g, const struct program *p,
     return ALIGN_NONE;
 }
 
-/* Copies and fills of a launch, v[0, n) in start order: found has the kernels'
- * instructions. One that runs where the schedule has one instruction left that
- * launched no kernel is that one's. */
+/* Places copies and fills of a launch, v[0, n) in start order; found has the
+ * kernels' instructions. One that runs where the schedule has one instruction
+ * left that launched no kernel is that one's. */
 static void place_copies(struct graphs *g, const struct reading *r,
                          const struct sort_key *v, size_t n) {
     struct trace *t = g->t;
@@ -387,7 +388,7 @@ static void place_copies(struct graphs *g, const struct reading *r,
     }
 }
 
-/* One launch: v[0, n), in start order. */
+/* Places one launch: v[0, n), in start order. */
 static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
                        size_t n) {
     struct trace *t = g->t;
@@ -422,9 +423,9 @@ static void one_launch(struct graphs *g, uint32_t comp, struct sort_key *v,
     trace_note(t, NOTE_GRAPH_KERNEL_UNPLACED, lost);
 }
 
-/* Where the kernels of a category are to be looked for: in the whole module
- * when no instruction has the name, in the body of one that only calls. 0: they
- * have their instruction, or there is no module. */
+/* Returns where the kernels of a category are to be looked for: in the whole
+ * module when no instruction has the name, in the body of one that only calls.
+ * 0 if they have their instruction, or there is no module. */
 static uint32_t pending_comp(const struct trace *t, uint32_t source,
                              uint32_t cat) {
     const struct hlo *h = t->hlo;
@@ -450,9 +451,9 @@ static uint32_t pending_of(const struct graphs *g, uint32_t source,
     return p->comp;
 }
 
-/* The device rows of one source that wait for their instruction: takes those
- * from *at on, with their launch and start, as long as the launch is the same
- * or, with all, to the end. */
+/* Takes the device rows of one source that wait for their instruction, from *at
+ * on, with their launch and start, as long as the launch is the same or, with
+ * all, to the end. */
 static void take_rows(struct graphs *g, uint32_t source, size_t *at, bool all) {
     const struct half_links *d = &g->t->device_halves;
     for (g->nrows = 0; *at < g->to[source]; ++*at) {
@@ -487,7 +488,7 @@ static bool launches_in_order(const struct graphs *g, uint32_t source) {
     return true;
 }
 
-/* The launches of one source. */
+/* Places the launches of one source. */
 static void source_launches(struct graphs *g, uint32_t source) {
     size_t at = g->from[source];
     bool all = !launches_in_order(g, source);
@@ -507,7 +508,8 @@ static void source_launches(struct graphs *g, uint32_t source) {
     }
 }
 
-/* Sources lie one behind the other: each is walked in its own part. */
+/* Finds where each source's rows lie, one source behind the other: each is
+ * walked in its own part. */
 static bool find_parts(struct graphs *g) {
     const struct half_links *d = &g->t->device_halves;
     g->from = calloc(g->t->nsources, sizeof *g->from);

@@ -43,7 +43,7 @@ struct join {
     struct map by_addr; /* place -> its last in old */
 };
 
-/* An address of an allocator, as a number; where two clash, the rows are
+/* Returns an address of an allocator as a number; where two clash, the rows are
  * compared. */
 static uint64_t place(uint64_t addr, uint32_t allocator) {
     return fixed_pair(fixed_pair(addr, 0), allocator);
@@ -62,7 +62,7 @@ static int64_t distance(const struct sort_key *a, const struct sort_key *b) {
     return d < 0 ? sat_sub(0, d) : d;
 }
 
-/* Which allocators have events on both sides, and when. */
+/* Finds which allocators have events on both sides, and when. */
 static bool find_both(struct join *j) {
     const struct trace *t = j->t;
     const struct mem_events *m = &t->mem;
@@ -89,7 +89,8 @@ static bool find_both(struct join *j) {
     return true;
 }
 
-/* The trace's events and the snapshot's allocations, by place and time. */
+/* Lists the trace's events and the snapshot's allocations, by place and
+ * time. */
 static bool find_keys(struct join *j) {
     const struct mem_events *m = &j->t->mem;
     j->trace = vec_alloc(j->mem0 + 1, sizeof *j->trace);
@@ -111,7 +112,7 @@ struct run {
     size_t n;
 };
 
-/* The run of that place at or behind *at; *at moves on to its end. */
+/* Returns the run of that place at or behind *at; *at moves on to its end. */
 static struct run run_of(const struct sort_key *v, size_t n, size_t *at,
                          uint64_t at_place) {
     while (*at < n && v[*at].hi < at_place) ++*at;
@@ -123,8 +124,8 @@ static struct run run_of(const struct sort_key *v, size_t n, size_t *at,
     return r;
 }
 
-/* The one of r nearest to k, from *at on, or NULL: none is near enough. Both
- * go through time in order. */
+/* Returns the one of r nearest to k, from *at on; NULL if none is near enough.
+ * Both go through time in order. */
 static const struct sort_key *nearest(const struct run *r, size_t *at,
                                       const struct sort_key *k) {
     if (*at >= r->n) return NULL;
@@ -147,7 +148,7 @@ static void match(struct join *j, const struct sort_key *k,
     trace_mem_stack(t, k->row, mem_stack(t, s->row));
 }
 
-/* Each allocation of the trace with the snapshot's. */
+/* Matches each allocation of the trace with the snapshot's. */
 static void match_all(struct join *j) {
     size_t at = 0;
     for (size_t i = 0; i < j->ntrace;) {
@@ -161,7 +162,8 @@ static void match_all(struct join *j) {
     }
 }
 
-/* A block that may be from before; of two at one place the later one. */
+/* Adds a block that may be from before; of two at one place the later one
+ * stays. */
 static bool add_old(struct join *j, struct mem_before b) {
     uint32_t *at = map_at(&j->by_addr, place(b.addr, b.allocator));
     if (at == NULL || j->nold >= MAP_NONE) return false;
@@ -176,7 +178,7 @@ static bool add_old(struct join *j, struct mem_before b) {
 }
 
 /* Follows the snapshot up to where the trace begins. bytes are negative once a
- * block is freed: it stays listed, for the clocks differ. */
+ * block is freed: it stays listed, because the clocks differ. */
 static bool replay(struct join *j) {
     struct trace *t = j->t;
     const struct mem_events *m = &t->mem;
@@ -201,8 +203,8 @@ static bool replay(struct join *j) {
     return ok;
 }
 
-/* The trace's frees of blocks that it did not see allocated: those were there
- * before for certain, and their size is known. */
+/* Adds the blocks that the trace frees but did not see allocated: those were
+ * there before for certain, and their size is known. */
 static bool settle_frees(struct join *j) {
     struct trace *t = j->t;
     for (size_t i = 0; i < j->ntrace;) {
@@ -227,7 +229,7 @@ static bool settle_frees(struct join *j) {
     return true;
 }
 
-/* trace->before of the joined allocators, written anew. */
+/* Writes trace->before of the joined allocators anew. */
 static void put_before(struct join *j) {
     struct trace *t = j->t;
     size_t n = j->before0;
@@ -238,7 +240,7 @@ static void put_before(struct join *j) {
         if (j->old[i].bytes > 0) trace_before(t, &j->old[i]);
 }
 
-/* The snapshot's events go where the trace has its own. */
+/* Drops the snapshot's events where the trace has its own. */
 static void drop_events(struct join *j) {
     struct mem_events *m = &j->t->mem;
     size_t n = j->mem0;
@@ -263,8 +265,8 @@ static int by_allocator(const void *pa, const void *pb) {
     return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-/* A failure that both recorded is one: the trace's, with what the snapshot
- * knows of it. */
+/* Makes one of a failure that both recorded: the trace's, with what the
+ * snapshot knows of it. */
 static void join_ooms(struct join *j) {
     struct trace *t = j->t;
     size_t all = t->nooms, at = 0, n = j->oom0;
@@ -298,7 +300,8 @@ static bool join_events(struct join *j) {
     return !j->t->oom;
 }
 
-/* The snapshot is of the same process: what holds for one holds for both. */
+/* Shares facts: the snapshot is of the same process, so what holds for one
+ * holds for both. */
 static void share_facts(struct trace *t, uint32_t source, uint32_t beside) {
     struct source *s = &t->sources[source], *b = &t->sources[beside];
     s->has_memory = true;
@@ -320,7 +323,7 @@ int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
                      .oom0 = t->nooms,
                      .before0 = t->nbefore};
     uint32_t beside = (uint32_t)t->nsources;
-    /* the trace has spans and tracks itself, and better */
+    /* the trace has spans and tracks itself, and better ones */
     snap->spans.n = snap->ntracks = snap->step_hints.n = 0;
     for (size_t i = 0; i < snap->mem.n; i++) snap->mem.track[i] = ROW_NONE;
     for (size_t i = 0; i < snap->nooms; i++) snap->ooms[i].track = ROW_NONE;
@@ -339,7 +342,7 @@ int trace_join_memory(struct trace *t, uint32_t source, struct trace *snap,
     return ok ? 0 : fail_oom(e);
 }
 
-/* Allocations on devices by address and time, shifted by so many ps. */
+/* Returns allocations on devices by address and time, shifted by so many ps. */
 static struct sort_key *alloc_keys(const struct trace *t, int64_t shift,
                                    size_t *n) {
     const struct mem_events *m = &t->mem;

@@ -15,9 +15,9 @@
 
 #define GONE (MAP_NONE - 1) /* in the map: freed */
 
-/* Sizes of one allocator's frees in events [from, to); what has none keeps
- * MEM_UNSIZED, as does the free of an empty block, which *empty counts: -0
- * would be an allocation. */
+/* Finds the sizes of one allocator's frees in events [from, to); a free that
+ * has none keeps MEM_UNSIZED, as does that of an empty block, which *empty
+ * counts: -0 would be an allocation. */
 static bool size_frees(struct trace *t, size_t from, size_t to, size_t *empty) {
     struct mem_events *m = &t->mem;
     struct map open = {0};
@@ -42,7 +42,7 @@ static bool size_frees(struct trace *t, size_t from, size_t to, size_t *empty) {
     return ok;
 }
 
-/* Does a size fit, with what *sum has already? Then it is added. */
+/* Does a size fit, with what *sum has already? If so, it is added. */
 static bool fits(int64_t bytes, int64_t *sum) {
     if (bytes < -SIZE_LIMIT || bytes > SIZE_LIMIT) return false;
     int64_t size = bytes < 0 ? -bytes : bytes;
@@ -51,7 +51,7 @@ static bool fits(int64_t bytes, int64_t *sum) {
     return true;
 }
 
-/* A total that no machine has was not recorded. */
+/* Treats a total that no machine has as not recorded. */
 static void mend_total(struct trace *t, int64_t *total) {
     if (*total <= SIZE_LIMIT) return;
     trace_note(t, NOTE_SIZE_OUT_OF_RANGE, 1);

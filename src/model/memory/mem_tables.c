@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a source tells of its allocators beside their events: how the memory
  * they hold is cut at the moment of the dump, what was there before the first
- * event, what could not be had. */
+ * event, which allocations failed. */
 #include "model/seal.h"
 
 #include "base/vec.h"
@@ -13,7 +13,7 @@ static bool stack_ok(const struct trace *t, uint32_t stack) {
     return stack == ROW_NONE || stack < t->stacks.n;
 }
 
-/* A size that cannot be becomes instead, and is counted. */
+/* Sets a size that cannot be to instead, and counts it. */
 static void mend_size(struct trace *t, int64_t *size, int64_t instead) {
     if (size_is_sane(*size) || *size == instead) return;
     trace_note(t, NOTE_SIZE_OUT_OF_RANGE, 1);
@@ -76,7 +76,8 @@ void trace_oom(struct trace *t, const struct mem_oom *o) {
 
 static int compare(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
 
-/* Equal places (a hostile file) in an order that does not hang on qsort. */
+/* Compares by place; equal places (a hostile file) get an order that does not
+ * depend on qsort. */
 static int by_place(const void *pa, const void *pb) {
     const struct mem_segment *a = pa, *b = pb;
     int c = compare(a->allocator, b->allocator);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What names say: one real spelling at least for each class, and names that
  * look like one but are not. */
-#include "names/opclass.h"
+#include "names/name_class.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

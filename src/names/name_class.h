@@ -2,9 +2,9 @@
  * What a name says: this is the one place where names of ops, calls, kernels
  * and regions are understood. Each distinct name is looked at once, at seal,
  * for trace->name_class. To add a library's spelling, add a row in
- * opclass.c. */
-#ifndef NAMES_OPCLASS_H
-#define NAMES_OPCLASS_H
+ * name_class.c. */
+#ifndef NAMES_NAME_CLASS_H
+#define NAMES_NAME_CLASS_H
 
 #include "base/bytes.h"
 #include <stdbool.h>

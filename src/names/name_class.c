@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Names and what they mean, as rows of patterns. */
-#include "names/opclass.h"
+#include "names/name_class.h"
 
 #include "base/array.h"
 #include "names/pattern.h"
