@@ -11,17 +11,13 @@ example() {
          /^ \*$/ { print "" }' "include/opscope/$1"
 }
 
-# The static libraries of a build with sanitizers need its flags; such a build
-# has no shared ones.
+load common
+
 setup() {
     : "${BUILD:=$PWD/build}"
     [ -x "$BUILD/opscope" ] && [ -f "$profile" ] ||
         skip "no build or no profile"
-    case ${BUILD##*/} in
-    *-address-undefined) san=-fsanitize=address,undefined ;;
-    *-thread) san=-fsanitize=thread ;;
-    *) san= ;;
-    esac
+    compilers_of "$BUILD"
     dir=$BATS_TEST_TMPDIR
     # fail and sink_write are names inside the library, too
     cat > "$dir/rows.c" <<'C'
@@ -58,7 +54,7 @@ C
 
 @test "api: a program builds with the static library" {
     libs=$(sed -n 's/^Libs.private: //p' "$BUILD"/opscope.pc)
-    cc $san -Wall -Wextra -Werror -Iinclude -o "$dir/rows" "$dir/rows.c" \
+    $cc -Wall -Wextra -Werror -Iinclude -o "$dir/rows" "$dir/rows.c" \
         "$BUILD"/libopscope.a $libs
     "$dir/rows" "$profile" | diff "$dir/want" -
     run "$dir/rows" /nonexistent
@@ -70,7 +66,7 @@ C
     libs=$(sed -n 's/^Libs.private: //p' "$BUILD"/opscope.pc)
     example opscope.h > "$dir/example.c"
     grep -q 'int main' "$dir/example.c"
-    cc $san -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
+    $cc -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
         "$BUILD"/libopscope.a $libs
     "$dir/example" "$profile" > "$dir/got"
     "$BUILD"/opscope ops "$profile" --format csv --top 20 |
@@ -104,9 +100,9 @@ int main(int argc, char **argv) {
 C
     cp "$dir/scopes.c" "$dir/scopes.cc"
     for f in c cc; do
-        if [ $f = cc ]; then cxx=c++; else cxx=cc; fi
-        command -v $cxx > /dev/null || continue
-        $cxx $san -Wall -Wextra -Werror -Iinclude -o "$dir/scopes" "$dir/scopes.$f" \
+        if [ $f = cc ]; then compiler=$cxx; else compiler=$cc; fi
+        command -v ${compiler%% *} > /dev/null || continue
+        $compiler -Wall -Wextra -Werror -Iinclude -o "$dir/scopes" "$dir/scopes.$f" \
             "$BUILD"/libopscope-record.a -pthread
         rm -rf "$dir/logs"
         "$dir/scopes" "$dir/logs"
@@ -138,9 +134,9 @@ int main(int argc, char **argv) {
 C
     cp "$dir/args.c" "$dir/args.cc"
     for f in c cc; do
-        if [ $f = cc ]; then cxx=c++; else cxx=cc; fi
-        command -v $cxx > /dev/null || continue
-        $cxx $san -Wall -Wextra -Werror -Iinclude -o "$dir/args" "$dir/args.$f" \
+        if [ $f = cc ]; then compiler=$cxx; else compiler=$cc; fi
+        command -v ${compiler%% *} > /dev/null || continue
+        $compiler -Wall -Wextra -Werror -Iinclude -o "$dir/args" "$dir/args.$f" \
             "$BUILD"/libopscope-record.a -pthread
         rm -rf "$dir/logs"
         "$dir/args" "$dir/logs"
@@ -152,11 +148,11 @@ C
                 { echo "$want"; cat "$dir/lines"; false; }
         done
     done
-    for cc in gcc clang; do
-        command -v $cc > /dev/null || continue
-        $cc '-DBARE=(void)0' -Iinclude -fsyntax-only "$dir/args.c"
+    for each in gcc clang; do
+        command -v $each > /dev/null || continue
+        $each '-DBARE=(void)0' -Iinclude -fsyntax-only "$dir/args.c"
         for bare in 'OPS_SCOPE("a")' 'OPS_SCOPE_INT("a","i",1)'; do
-            run $cc "-DBARE=$bare" -Iinclude -fsyntax-only "$dir/args.c"
+            run $each "-DBARE=$bare" -Iinclude -fsyntax-only "$dir/args.c"
             [ "$status" -ne 0 ]
         done
     done
@@ -165,7 +161,7 @@ C
 @test "api: the example in record.h is a program, with a good and a bad path" {
     example record.h > "$dir/example.c"
     grep -q 'int main' "$dir/example.c"
-    cc $san -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
+    $cc -Wall -Wextra -Werror -Iinclude -o "$dir/example" "$dir/example.c" \
         "$BUILD"/libopscope-record.a -pthread
     run "$dir/example" "$dir/logs"
     [ "$status" -eq 0 ]
@@ -184,7 +180,7 @@ C
     sed -i 's/define OPS_RECORD_ABI .*/define OPS_RECORD_ABI 77/' \
         "$dir/other/opscope/record.h"
     example record.h > "$dir/example.c"
-    cc $san -Wall -Wextra -Werror -I"$dir/other" -o "$dir/example" \
+    $cc -Wall -Wextra -Werror -I"$dir/other" -o "$dir/example" \
         "$dir/example.c" "$BUILD"/libopscope-record.a -pthread
     run "$dir/example" "$dir/logs"
     [ "$status" -eq 0 ]

@@ -19,3 +19,18 @@ limited() {
         exec timeout 600 "$@"
     )
 }
+
+# compilers_of BUILD: sets $cc and $cxx. The static libraries of a build with
+# sanitizers need its compiler and its flags; such a build has no shared ones.
+compilers_of() {
+    case ${1##*/} in
+    build-clang*) cc=clang cxx=clang++ ;;
+    *) cc=cc cxx=c++ ;;
+    esac
+    case ${1##*/} in
+    *-address-undefined) san=-fsanitize=address,undefined ;;
+    *-thread) san=-fsanitize=thread ;;
+    *) san= ;;
+    esac
+    cc="$cc $san" cxx="$cxx $san"
+}

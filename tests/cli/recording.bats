@@ -38,9 +38,8 @@ int main(int argc, char **argv) {
     return 0;
 }
 C
-    san=
-    case $OPSCOPE in *build-*) san=$(dirname "$OPSCOPE" | sed 's/.*build-//;s/-/,/g') ;; esac
-    cc ${san:+-fsanitize=$san} -I"$OLDPWD/include" prog.c -o prog "$lib" -pthread
+    compilers_of "${OPSCOPE%/opscope}"
+    $cc -I"$OLDPWD/include" prog.c -o prog "$lib" -pthread
     # what a kill leaves must not stay behind the test
     OPSCOPE_SHM=$BATS_TEST_TMPDIR
     export OPSCOPE_SHM
@@ -117,7 +116,7 @@ int main(void) {
     return 0;
 }
 C
-    cc ${san:+-fsanitize=$san} -I"$OLDPWD/include" windows.c -o windows \
+    $cc -I"$OLDPWD/include" windows.c -o windows \
         "$lib" -pthread
     ./windows
     "$OPSCOPE" steps logs --format csv > out.csv
@@ -161,7 +160,7 @@ int main(void) {
     return 0;
 }
 C
-    cc ${san:+-fsanitize=$san} -I"$OLDPWD/include" pool.c -o pool "$lib" -pthread
+    $cc -I"$OLDPWD/include" pool.c -o pool "$lib" -pthread
     ./pool
     [ "$(ls logs/plugins/profile/r/*.xplane.pb | wc -l)" -eq 3 ]
     # the program's steps only, and the workers' work as work behind it
