@@ -14,12 +14,13 @@ $(addprefix $(B)/,obj/analyze/%.o obj/present/%.o obj/export/%.o obj/rec/%.o \
 
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: fuzz seeds
-fuzz: $(FUZZ) seeds
+.PHONY: fuzz
+fuzz: $(FUZZ) $(B)/seeds/made
 
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/fuzz_importer.h $(LIBOBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $< $(LIBOBJ) -fsanitize=fuzzer $(LDFLAGS) $(LIBS)
 
-seeds: tests/fuzz/seeds.py
+$(B)/seeds/made: tests/fuzz/seeds.py $(shell find tests/data -type f)
 	@$(PYTHON) tests/fuzz/seeds.py tests/data $(B)/seeds
+	@touch $@
