@@ -609,10 +609,8 @@ static void any_number_of_files_may_shrink(void **state) {
 }
 
 static void *open_and_cut(void *arg) {
-    char name[64];
+    const char *path = arg;
     struct buf b = text(200000);
-    snprintf(name, sizeof name, "cut%d", *(int *)arg);
-    const char *path = strdup(path_of(name));
     for (int i = 0; i < 50; i++) {
         struct file *f;
         struct ops_err e;
@@ -626,7 +624,6 @@ static void *open_and_cut(void *arg) {
         file_close(f);
     }
     unlink(path);
-    free((char *)path);
     free(b.p);
     return NULL;
 }
@@ -634,15 +631,19 @@ static void *open_and_cut(void *arg) {
 static void threads_may_do_so_at_once(void **state) {
     (void)state;
     pthread_t threads[4];
-    int number[4];
+    char *path[4], name[] = "cut0";
     file_guard();
-    for (int i = 0; i < 4; i++) {
-        number[i] = i;
+    for (int i = 0; i < 4; i++, name[3]++) {
+        path[i] = strdup(
+            path_of(name)); /* not in the thread: it has one buffer */
         assert_int_equal(pthread_create(&threads[i], NULL, open_and_cut,
-                                        &number[i]),
+                                        path[i]),
                          0);
     }
-    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        free(path[i]);
+    }
 }
 
 static sigjmp_buf out_of_fault;
