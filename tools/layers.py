@@ -5,9 +5,9 @@
 
 Fails (status 1, one line each) on: a folder that includes what it may not; a
 room (a folder below one) that opens what is private to another; importers,
-analyses or exporters that include each other; a format's name outside of the
-importers; an op's name outside of src/names; rooms of too many files; include
-chains that are too deep; output that goes around the screen
+analyses, exporters or presenters that include each other; a format's name
+outside of the importers; an op's name outside of src/names; rooms of too many
+files; include chains that are too deep; output that goes around the screen
 (src/base/io/sink.h), which keeps what comes from outside from steering a
 terminal; exiting below src/cmd; files opened by the recorder otherwise than by
 its own calls; globals that can change; marks of unfinished work; files,
@@ -78,6 +78,7 @@ FAMILY = {
     "import": "importers.def",
     "analyze": "analyses.def",
     "export": "exporters.def",
+    "present": "presenters.def",
 }
 # Who may know a format by its name: its importer, the curves' own folder, and
 # the exporter that writes it.

@@ -40,6 +40,7 @@ struct opts {
         const char *text;
     } given[OPTS_MAX];
     size_t n;
+    bool brief; /* nobody will look at COL_DETAIL columns (model/result.h) */
 };
 
 /* Tables may be NULL. */
