@@ -305,6 +305,13 @@ check_foreign() {
     done
 }
 
+@test "api: every public header is in one Debian package" {
+    (cd include && find . -name '*.h') | sed 's|^\.|usr/include|' |
+        LC_ALL=C sort > "$dir/have"
+    [ -s "$dir/have" ]
+    grep -h '^usr/include/' debian/*.install | LC_ALL=C sort | diff - "$dir/have"
+}
+
 @test "api: an installed opscope.pc gives flags that work" {
     command -v pkg-config > /dev/null || skip "no pkg-config"
     [ -f "$BUILD"/libopscope.so ] || skip "no shared library"
