@@ -5,9 +5,9 @@
 
 Fails (status 1, one line each) on: a folder that includes what it may not; a
 room (a folder below one) that opens what is private to another; importers,
-analyses or exporters that include each other; a format's name outside of the
-importers; an op's name outside of src/names; rooms of too many files; include
-chains that are too deep; output that goes around the screen
+analyses, exporters or presenters that include each other; a format's name
+outside of the importers; an op's name outside of src/names; rooms of too many
+files; include chains that are too deep; output that goes around the screen
 (src/base/io/sink.h), which keeps what comes from outside from steering a
 terminal; exiting below src/cmd; files opened by the recorder otherwise than by
 its own calls; globals that can change; marks of unfinished work; files,
@@ -34,17 +34,11 @@ MAY = {
     "analyze": READ,
     "export": READ,
     "present": READ,
-    "doctor": READ + " import load export present",
     "capture": READ + " import export present",
-    "multi": READ + " analyze mpi",
-    "mpi": READ,
-    "sql": OUTER,
-    "serve": OUTER + " sql multi capture doctor",
-    "cmd": OUTER + " sql multi capture doctor serve api",
-    "api": OUTER + " sql multi capture doctor",
+    "cmd": OUTER + " capture api",
+    "api": OUTER,
     "ring": "",
     "rec": "ring",
-    "gpu": "ring rec",
 }
 # Single headers that a folder may use although the folder is closed to it.
 MAY_FILE = {
@@ -56,7 +50,6 @@ MAY_FILE = {
              "base/text/utf8.h", "base/xspace.h"},
     "rec": {"base/array.h", "base/facts.h", "base/text/json.h",
             "base/text/percent.h", "base/text/utf8.h"},
-    "gpu": {"base/pbw.h", "base/crc32c.h"},
 }
 # Rooms: folders below these are closed to each other, but for what the folder
 # itself and its room of shared things have, and for the headers named here.
@@ -78,25 +71,25 @@ FAMILY = {
     "import": "importers.def",
     "analyze": "analyses.def",
     "export": "exporters.def",
+    "present": "presenters.def",
 }
 # Who may know a format by its name: its importer, the curves' own folder, and
 # the exporter that writes it.
 KNOWS_FORMATS = {"import", "scalars"}
 # Who may know an op by its name: the folder of names, and the costs of ops.
 KNOWS_OPS = ("names/", "analyze/cost/")
-READS_OTHERS = {"overview", "hints", "diff"}
+READS_OTHERS = {"overview", "hints"}
 # What a signal handler must know has no other place; what makes hashes
 # unforeseeable is drawn once; what files inflate to is bounded for all of them.
 GLOBALS = {"src/base/io/guard.c", "src/base/hash.c", "src/base/io/file.c"}
 # main(), the child that could not become the program, and the thread that ends
 # a program in the place of its last one.
 LEAVES = {"cmd/main.c", "capture/launch.c", "rec/keeper.c"}
-FREE_FOLDERS = {"ring", "rec", "gpu", "serve"}  # their globals: listed by review
+FREE_FOLDERS = {"ring", "rec"}  # their globals: listed by review
 
 MAX_FILE, MAX_FUNC, MAX_COLS, MAX_DEPTH = 1200, 120, 80, 4
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.M)
-SYSTEM = re.compile(r"^[ \t]*#[ \t]*include[ \t]+<([^>]+)>", re.M)
 ENTRY = re.compile(r"^X\((\w+)", re.M)
 NOISE = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
@@ -237,8 +230,6 @@ def check_includes(f, files, families, out):
             check_family(f, files[inc], families[own], out)
         if inc in files and folder == own and own in ROOMS:
             check_room(f, files[inc], out)
-    if f.folder != "mpi" and "mpi.h" in SYSTEM.findall(f.text):
-        out.append(f"{f.path}: only src/mpi may include <mpi.h>")
 
 
 def check_room(f, inc, out):
@@ -362,7 +353,7 @@ def check_code(f, out):
         out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() "
                    "outside main()")
     m = UNSAFE_IN_REC.search(f.plain)
-    if m and f.folder in ("ring", "rec", "gpu") and f.name != "ring/sys.h":
+    if m and f.folder in ("ring", "rec") and f.name != "ring/sys.h":
         out.append(f"{f.path}:{f.line_of(m.start())}: {m.group(1)}() in a "
                    "program that is not ours: see ring/sys.h")
 

@@ -275,15 +275,16 @@ const char *ops_result_note_text(const struct ops_result *r, size_t i) {
     return i < table(r)->nnotes ? table(r)->notes[i].text : NULL;
 }
 
-/* Returns the result as put writes it, terminated. Returns NULL and a length of
- * 0 for no result, and when out of memory. */
+/* Returns the result as p writes it, terminated. Returns NULL and a length of 0
+ * for no result, and when out of memory. */
 static char *printed(const struct ops_result *r, size_t *len,
-                     void (*put)(const struct result *, struct sink *)) {
+                     const struct presenter *p) {
+    static const struct text_style style = {.width = 120, .unicode = true};
     struct sink s;
     if (len != NULL) *len = 0;
     if (r == NULL) return NULL;
     sink_screen(&s, -1);
-    put(&r->r, &s);
+    p->put(&r->r, &style, &s);
     sink_flush(&s, NULL);
     sink_putc(&s, '\0');
     if (s.broken) sink_free(&s);
@@ -291,21 +292,16 @@ static char *printed(const struct ops_result *r, size_t *len,
     return s.buf;
 }
 
-static void put_text(const struct result *r, struct sink *out) {
-    static const struct text_style style = {.width = 120, .unicode = true};
-    present_text(r, &style, out);
-}
-
 char *ops_result_json(const struct ops_result *r, size_t *len) {
-    return printed(r, len, present_json);
+    return printed(r, len, &presenter_json);
 }
 
 char *ops_result_csv(const struct ops_result *r, size_t *len) {
-    return printed(r, len, present_csv);
+    return printed(r, len, &presenter_csv);
 }
 
 char *ops_result_text(const struct ops_result *r, size_t *len) {
-    return printed(r, len, put_text);
+    return printed(r, len, &presenter_text);
 }
 
 void ops_text_free(char *text) { free(text); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Options, from one row each: the row *is* the flag (--top 20), the query
- * parameter (top=20), the SQL hidden column and the help line. */
+ * parameter (top=20), the completion and the help line. */
 #ifndef BASE_OPT_H
 #define BASE_OPT_H
 
@@ -40,6 +40,7 @@ struct opts {
         const char *text;
     } given[OPTS_MAX];
     size_t n;
+    bool brief; /* nobody will look at COL_DETAIL columns (model/result.h) */
 };
 
 /* Tables may be NULL. */

@@ -7,6 +7,7 @@
 #include "api/run.h"
 #include "cmd/show.h"
 #include "load/profiles.h"
+#include "present/present.h"
 #include <string.h>
 
 #define X(name) extern const struct command command_##name;
@@ -20,8 +21,15 @@ const struct command *const commands[] = {
     NULL,
 };
 
+/* "|text|json|csv" */
+static const char formats[] =
+#define X(name) "|" #name
+#include "present/presenters.def"
+#undef X
+    ;
+
 const struct opt program_opts[] = {
-    {"format", 0, OPT_CHOICE, "text|json|csv", "text", "how to print results"},
+    {"format", 0, OPT_CHOICE, &formats[1], "text", "how to print results"},
     {"run", 0, OPT_TEXT, "NAME", NULL,
      "this run of a log folder (else the newest)"},
     {"color", 0, OPT_CHOICE, "auto|always|never", "auto",
@@ -85,7 +93,7 @@ int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
         struct profiles p;
         TRY(profiles_load(o, argc, argv, &p, e));
         struct result all;
-        int rc = profiles_run(&p, v->analysis, o, show_default_top(o), &all, e);
+        int rc = profiles_run(&p, v->analysis, o, show_as(o)->top, &all, e);
         if (rc == 0) {
             rc = show_result(&all, o, e);
             if (rc == 0 && all.more != NULL && all.more->oom) rc = fail_oom(e);

@@ -7,6 +7,7 @@
 #include "cmd/command.h"
 #include "cmd/help.h"
 #include "cmd/show.h"
+#include "present/present.h"
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
@@ -148,6 +149,7 @@ static int run_command(int argc, char **argv, struct ops_err *e) {
     TRY(args_parse(&o, argc, argv, at, program, &n, e));
     if (opts_flag(&o, "version")) return help_version(e);
     if (opts_flag(&o, "help")) return help_topic(v.name, e);
+    o.brief = show_as(&o)->brief && !opts_flag(&o, "verbose");
     return verb_run(&v, &o, n, argv, e);
 }
 

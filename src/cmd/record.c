@@ -9,6 +9,7 @@
 #include "cmd/command.h"
 #include "cmd/show.h"
 #include "load/profiles.h"
+#include "present/present.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -93,7 +94,7 @@ static int overview(const struct opts *o, char *path, struct ops_err *e) {
                              : opts_text(o, handed[i]),
                          e));
     TRY(profiles_load(&own, 1, &path, &p, e));
-    int rc = profiles_run(&p, a, &own, show_default_top(&own), &r, e);
+    int rc = profiles_run(&p, a, &own, show_as(&own)->top, &r, e);
     if (rc == 0) {
         rc = show_result_on(STDERR_FILENO, &r, &own, e);
         result_free(&r);

@@ -16,10 +16,6 @@
 
 enum { SPARK_WIDTH = 16 };
 
-static bool is_format(const struct opts *o, const char *name) {
-    return strcmp(opts_text(o, "format"), name) == 0;
-}
-
 /* Reads the options. Those that are about traces would do nothing here, so they
  * are refused. */
 static int view_of(const struct opts *o, struct scalar_view *v,
@@ -40,7 +36,7 @@ static int view_of(const struct opts *o, struct scalar_view *v,
         return fail(e, OPS_EUSAGE, "--window needs 0 (all) or more points");
     v->window = (size_t)window;
     v->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-    v->spark = is_format(o, "text") ? SPARK_WIDTH : 0;
+    v->spark = show_as(o)->terminal ? SPARK_WIDTH : 0;
     return 0;
 }
 
@@ -52,7 +48,7 @@ static int show_table(const struct logdir *l, const struct scalar_view *v,
     TRY(points ? scalar_points(&l->scalars, v, &r, e)
                : scalar_table(&l->scalars, v, &r, e));
     logdir_describe(l, opts_flag(o, "follow"), &r);
-    int rc = result_refine(&r, o, points ? show_default_top(o) : 0, e);
+    int rc = result_refine(&r, o, points ? show_as(o)->top : 0, e);
     if (rc == 0) rc = show_result(&r, o, e);
     result_free(&r);
     return rc;
@@ -86,18 +82,19 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
     TRY(scalar_new_points(&l->scalars, v, seen, &r, e));
     sink_screen(&out, STDOUT_FILENO);
     if (r.nrows > 0) {
-        if (is_format(o, "json")) present_json(&r, &out);
-        else if (is_format(o, "csv")) {
-            /* These are the CSV rows without the line of names, which was
-             * printed before. */
+        const struct presenter *p = show_as(o);
+        if (p->terminal) put_lines(&r, l->nfiles > 1, &out);
+        else if (p->appends) {
+            /* These are the rows without the line of names, which was printed
+             * before. */
             struct sink all;
             sink_memory(&all);
-            present_csv(&r, &all);
+            p->put(&r, &(struct text_style){0}, &all);
             const char *end = all.n > 0 ? memchr(all.buf, '\n', all.n) : NULL;
             if (end != NULL)
                 sink_write(&out, end + 1, all.n - (size_t)(end + 1 - all.buf));
             sink_free(&all);
-        } else put_lines(&r, l->nfiles > 1, &out);
+        } else p->put(&r, &(struct text_style){0}, &out);
     }
     int rc = sink_flush(&out, e);
     sink_free(&out);
@@ -105,7 +102,8 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
     return rc;
 }
 
-/* Shows the table (CSV: the points so far), then each new point as it comes. */
+/* Shows the table (the points so far where rows can be appended), then each new
+ * point as it comes. */
 static int follow(struct logdir *l, const struct scalar_view *v,
                   const struct opts *o, struct ops_err *e) {
     struct until_signal turns;
@@ -113,7 +111,7 @@ static int follow(struct logdir *l, const struct scalar_view *v,
     struct result r;
     TRY(until_signal_start(&turns, o, e));
     TRY(scalar_new_points(&l->scalars, v, &seen, &r, e));
-    int rc = is_format(o, "csv") ? show_result(&r, o, e)
+    int rc = show_as(o)->appends ? show_result(&r, o, e)
                                  : show_table(l, v, o, e);
     result_free(&r);
     while (rc == 0 && until_signal_wait(&turns)) {

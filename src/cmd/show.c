@@ -10,10 +10,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { TEXT_ROWS = 20, PIPE_WIDTH = 120, WIDTH_MAX = 100000 };
+enum { PIPE_WIDTH = 120, WIDTH_MAX = 100000 };
 
-size_t show_default_top(const struct opts *o) {
-    return strcmp(opts_text(o, "format"), "text") == 0 ? TEXT_ROWS : 0;
+const struct presenter *show_as(const struct opts *o) {
+    return presenter_find(opts_text(o, "format"));
 }
 
 /* Returns the width of the screen that fd is. */
@@ -47,21 +47,14 @@ int show_result_on(int fd, const struct result *r, const struct opts *o,
                    struct ops_err *e) {
     struct sink out;
     sink_screen(&out, fd);
-    const char *format = opts_text(o, "format");
-    if (strcmp(format, "json") == 0) {
-        present_json(r, &out);
-    } else if (strcmp(format, "csv") == 0) {
-        present_csv(r, &out);
-    } else {
-        struct text_style st = {
-            .width = width_of(o, fd),
-            .color = want_color(o, fd),
-            .unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
-            .detail = opts_flag(o, "verbose"),
-            .quiet = opts_flag(o, "quiet"),
-        };
-        present_text(r, &st, &out);
-    }
+    struct text_style st = {
+        .width = width_of(o, fd),
+        .color = want_color(o, fd),
+        .unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+        .detail = opts_flag(o, "verbose"),
+        .quiet = opts_flag(o, "quiet"),
+    };
+    show_as(o)->put(r, &st, &out);
     int rc = sink_flush(&out, e);
     sink_free(&out);
     return rc;

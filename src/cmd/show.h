@@ -17,9 +17,10 @@ int show_result(const struct result *r, const struct opts *o,
 int show_result_on(int fd, const struct result *r, const struct opts *o,
                    struct ops_err *e);
 
-/* Returns the rows shown when --top is not given: 20 in text, all (0)
- * elsewhere. */
-size_t show_default_top(const struct opts *o);
+struct presenter; /* present/present.h */
+
+/* Returns the presenter of --format. */
+const struct presenter *show_as(const struct opts *o);
 
 /* Returns the columns of the screen: --width, the terminal, COLUMNS, or 120; 0
  * for no limit. */

@@ -206,8 +206,7 @@ static void draw(struct watch_draw *d, const char *title,
 static int watch_draw(struct watch_draw *d, const char *title,
                       const struct result *r, const struct opts *o,
                       struct ops_err *e) {
-    if (strcmp(opts_text(o, "format"), "text") != 0)
-        return show_result(r, o, e);
+    if (!show_as(o)->terminal) return show_result(r, o, e);
     struct sink out;
     sink_screen(&out, STDOUT_FILENO);
     int width = show_width(o);
@@ -295,7 +294,7 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     struct scalar_view v = {
         .run = opts_text(o, "run"),
         .tag = opts_text(o, "tag"),
-        .ascii = strcmp(opts_text(o, "format"), "text") == 0 &&
+        .ascii = show_as(o)->terminal &&
                  strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
     };
     TRY(watch_table(&f, w->has_logs ? &w->logs.scalars : &w->nothing, &v, &r,
@@ -329,8 +328,7 @@ static int watch_run(const struct opts *o, int argc, char **argv,
     TRY(watch_target_open(&w.target, argv[0], e));
     const char *term = getenv("TERM");
     w.draw.in_place = isatty(STDOUT_FILENO) && term != NULL &&
-                      strcmp(term, "dumb") != 0 &&
-                      strcmp(opts_text(o, "format"), "text") == 0;
+                      strcmp(term, "dumb") != 0 && show_as(o)->terminal;
     int rc = scalars_init(&w.nothing) ? 0 : fail_oom(e);
     if (rc == 0) rc = look(&w, o, e);
     while (rc == 0 && !w.target.ended && until_signal_wait(&turns))

@@ -314,7 +314,7 @@ void result_note(struct result *r, int note, uint64_t count) {
     assert(note >= 0 && note < NOTE_COUNT);
     if (count > 0)
         add_note(r, note_name(note), note_text(note), count,
-                 note_is_detail(note));
+                 note_class(note) == NOTE_CLASS_DETAIL);
 }
 
 void result_source(struct result *r, struct result_source s) {

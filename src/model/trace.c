@@ -566,9 +566,10 @@ const char *trace_meta_get(const struct trace *t, uint32_t source,
 }
 
 static const struct {
-    const char *name, *text;
+    const char *name, *text, *fix;
+    enum note_class class;
 } notes[] = {
-#define X(id, name, text) {name, text},
+#define X(id, name, class, text, fix) {name, text, fix, NOTE_CLASS_##class},
 #include "model/notes.def"
 #undef X
 };
@@ -583,9 +584,14 @@ const char *note_text(enum note_id id) {
     return notes[id].text;
 }
 
-bool note_is_detail(enum note_id id) {
-    return id == NOTE_DERIVED_LINES || id == NOTE_DUPLICATE_TRACK_NAME ||
-           id == NOTE_GRAPH_KERNEL_PLACED;
+const char *note_fix(enum note_id id) {
+    assert(id < NOTE_COUNT);
+    return notes[id].fix;
+}
+
+enum note_class note_class(enum note_id id) {
+    assert(id < NOTE_COUNT);
+    return notes[id].class;
 }
 
 uint32_t args_source(const struct trace *t, uint32_t likely, uint64_t at) {

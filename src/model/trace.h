@@ -381,11 +381,14 @@ struct lists {
 };
 
 enum note_id {
-#define X(id, name, text) NOTE_##id,
+#define X(id, name, class, text, fix) NOTE_##id,
 #include "model/notes.def"
 #undef X
     NOTE_COUNT,
 };
+
+/* What a note says of the input: see notes.def. */
+enum note_class { NOTE_CLASS_LOSS, NOTE_CLASS_MENDED, NOTE_CLASS_DETAIL };
 
 /* What several analyses need of a whole trace, worked out by the first that
  * asks and kept for the others: see trace_memo(). */
@@ -482,13 +485,12 @@ size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key);
 
-/* Return the name on screen and the sentence of a note. */
+/* Return what notes.def says of a note: its name on screen, its sentence, how
+ * to avoid it next time (or NULL), and whether it is a loss. */
 const char *note_name(enum note_id id);
 const char *note_text(enum note_id id);
-
-/* Does the note matter only to the curious, with nothing lost and nothing
- * mended? */
-bool note_is_detail(enum note_id id);
+const char *note_fix(enum note_id id);
+enum note_class note_class(enum note_id id);
 
 /* Returns what make() works out of a sealed trace. The first caller makes it
  * for all later ones, which wait meanwhile. It dies with the trace, by drop().

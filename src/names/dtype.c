@@ -49,6 +49,7 @@ static const struct pattern spellings[] = {
     {DTYPE_UINT64, NAMES("unsignedlong", "longunsignedint", "uint64", "u64")},
     /* c10::Float8_e4m3fn, f8e5m2 */
     {DTYPE_FP8, NAMES("float8*", "f8e*", "fp8")},
+    {DTYPE_FP4, NAMES("f4e2m1fn", "fp4")},
     {DTYPE_COMPLEX32, NAMES("complex<c10::half>", "complex32")},
     {DTYPE_COMPLEX64, NAMES("complex<float>", "complexfloat", "complex64")},
     {DTYPE_COMPLEX128, NAMES("complex<double>", "complexdouble", "complex128")},
@@ -64,18 +65,28 @@ static const uint8_t scalar_types[] = {
     [29] = DTYPE_UINT64,
 };
 
-/* The numbers of XLA's PrimitiveType. */
-static const uint8_t hlo_types[] = {
-    [1] = DTYPE_BOOL,    [2] = DTYPE_INT8,       [3] = DTYPE_INT16,
-    [4] = DTYPE_INT32,   [5] = DTYPE_INT64,      [6] = DTYPE_UINT8,
-    [7] = DTYPE_UINT16,  [8] = DTYPE_UINT32,     [9] = DTYPE_UINT64,
-    [10] = DTYPE_FP16,   [11] = DTYPE_FP32,      [12] = DTYPE_FP64,
-    [15] = DTYPE_COMPLEX64, [16] = DTYPE_BF16,   [18] = DTYPE_COMPLEX128,
-    [19] = DTYPE_FP8,    [20] = DTYPE_FP8,       [21] = DTYPE_INT4,
-    [22] = DTYPE_UINT4,  [23] = DTYPE_FP8,       [24] = DTYPE_FP8,
-    [25] = DTYPE_FP8,    [26] = DTYPE_INT2,      [27] = DTYPE_UINT2,
-    [28] = DTYPE_FP8,    [29] = DTYPE_FP8,       [30] = DTYPE_INT1,
-    [31] = DTYPE_UINT1,  [32] = DTYPE_FP4,       [33] = DTYPE_FP8,
+/* XLA's element types, by their numbers in PrimitiveType: how XLA writes them,
+ * and what they are. */
+static const struct {
+    const char *spelling;
+    uint8_t type;
+} hlo_types[DTYPE_HLO_N] = {
+    [1] = {"pred", DTYPE_BOOL}, [2] = {"s8", DTYPE_INT8},
+    [3] = {"s16", DTYPE_INT16}, [4] = {"s32", DTYPE_INT32},
+    [5] = {"s64", DTYPE_INT64}, [6] = {"u8", DTYPE_UINT8},
+    [7] = {"u16", DTYPE_UINT16}, [8] = {"u32", DTYPE_UINT32},
+    [9] = {"u64", DTYPE_UINT64}, [10] = {"f16", DTYPE_FP16},
+    [11] = {"f32", DTYPE_FP32}, [12] = {"f64", DTYPE_FP64},
+    [14] = {"opaque", DTYPE_UNKNOWN}, [15] = {"c64", DTYPE_COMPLEX64},
+    [16] = {"bf16", DTYPE_BF16}, [17] = {"token", DTYPE_UNKNOWN},
+    [18] = {"c128", DTYPE_COMPLEX128}, [19] = {"f8e5m2", DTYPE_FP8},
+    [20] = {"f8e4m3fn", DTYPE_FP8}, [21] = {"s4", DTYPE_INT4},
+    [22] = {"u4", DTYPE_UINT4}, [23] = {"f8e4m3b11fnuz", DTYPE_FP8},
+    [24] = {"f8e5m2fnuz", DTYPE_FP8}, [25] = {"f8e4m3fnuz", DTYPE_FP8},
+    [26] = {"s2", DTYPE_INT2}, [27] = {"u2", DTYPE_UINT2},
+    [28] = {"f8e4m3", DTYPE_FP8}, [29] = {"f8e3m4", DTYPE_FP8},
+    [30] = {"s1", DTYPE_INT1}, [31] = {"u1", DTYPE_UINT1},
+    [32] = {"f4e2m1fn", DTYPE_FP4}, [33] = {"f8e8m0fnu", DTYPE_FP8},
 };
 /* clang-format on */
 
@@ -121,6 +132,11 @@ enum dtype dtype_of_scalar_type(size_t number) {
 }
 
 enum dtype dtype_of_hlo(size_t number) {
-    return number < COUNT(hlo_types) ? (enum dtype)hlo_types[number]
-                                     : DTYPE_UNKNOWN;
+    return number < DTYPE_HLO_N ? (enum dtype)hlo_types[number].type
+                                : DTYPE_UNKNOWN;
+}
+
+const char *dtype_hlo_spelling(size_t number) {
+    const char *s = number < DTYPE_HLO_N ? hlo_types[number].spelling : NULL;
+    return s != NULL ? s : "?";
 }

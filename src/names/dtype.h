@@ -23,6 +23,8 @@ enum dtype {
 };
 /* clang-format on */
 
+enum { DTYPE_HLO_N = 34 }; /* XLA's numbers of element types end before it */
+
 /* Returns the name that every table prints, "bf16"; "" when unknown. */
 const char *dtype_name(enum dtype d);
 
@@ -46,5 +48,9 @@ enum dtype dtype_of_scalar_type(size_t number);
 
 /* Finds a type by XLA's number of an element type (PrimitiveType). */
 enum dtype dtype_of_hlo(size_t number);
+
+/* Returns how XLA writes the element type of that number, "f32"; "?" if it is
+ * not known. */
+const char *dtype_hlo_spelling(size_t number);
 
 #endif

@@ -77,7 +77,9 @@ static void csv_cell(struct sink *out, const struct result *r, size_t col,
     }
 }
 
-void present_csv(const struct result *r, struct sink *out) {
+static void csv_result(const struct result *r, const struct text_style *st,
+                       struct sink *out) {
+    (void)st;
     for (size_t c = 0; c < r->ncols; c++) {
         if (c > 0) sink_putc(out, ',');
         csv_text(out, r->cols[c].name);
@@ -94,3 +96,9 @@ void present_csv(const struct result *r, struct sink *out) {
             sink_puts(out, "\r\n");
         }
 }
+
+const struct presenter presenter_csv = {
+    .name = "csv",
+    .appends = true,
+    .put = csv_result,
+};

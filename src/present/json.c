@@ -111,7 +111,9 @@ static void json_rows(struct sink *out, const struct result *r) {
     sink_printf(out, "], \"total_rows\": %zu,\n", r->total_rows);
 }
 
-void present_json(const struct result *r, struct sink *out) {
+static void json_result(const struct result *r, const struct text_style *st,
+                        struct sink *out) {
+    (void)st;
     put_member(out, "{\"opscope\": \"" OPS_VERSION "\", \"analysis\": ",
                r->analysis);
     sink_puts(out, ",\n");
@@ -143,3 +145,8 @@ void present_json(const struct result *r, struct sink *out) {
     }
     sink_puts(out, "]}\n");
 }
+
+const struct presenter presenter_json = {
+    .name = "json",
+    .put = json_result,
+};

@@ -594,8 +594,8 @@ static void put_footer(struct table *t) {
     put_notes(t);
 }
 
-void present_text(const struct result *r, const struct text_style *st,
-                  struct sink *out) {
+static void text_result(const struct result *r, const struct text_style *st,
+                        struct sink *out) {
     struct table t = {.r = r, .st = st, .out = out};
     sink_memory(&t.cell);
     t.lanes = calloc(r->ncols + 1, sizeof *t.lanes);
@@ -627,3 +627,11 @@ void present_text(const struct result *r, const struct text_style *st,
     sink_free(&t.cell);
     free(t.lanes);
 }
+
+const struct presenter presenter_text = {
+    .name = "text",
+    .top = 20,
+    .brief = true,
+    .terminal = true,
+    .put = text_result,
+};

@@ -294,6 +294,24 @@ check_foreign() {
     [ -z "$(grep -v '^ops_' "$dir/have")" ]
 }
 
+@test "api: debian/*.symbols name what the shared libraries export" {
+    for package in libopscope libopscope-record; do
+        [ -f "$BUILD/$package.so" ] || skip "no shared library"
+        nm -D --defined-only "$BUILD/$package.so" | awk '{ print $3 }' |
+            LC_ALL=C sort > "$dir/have"
+        [ -s "$dir/have" ]
+        sed -n 's/^ \([^@]*\)@Base .*/\1/p' "debian/${package}0.symbols" |
+            LC_ALL=C sort | diff - "$dir/have"
+    done
+}
+
+@test "api: every public header is in one Debian package" {
+    (cd include && find . -name '*.h') | sed 's|^\.|usr/include|' |
+        LC_ALL=C sort > "$dir/have"
+    [ -s "$dir/have" ]
+    grep -h '^usr/include/' debian/*.install | LC_ALL=C sort | diff - "$dir/have"
+}
+
 @test "api: an installed opscope.pc gives flags that work" {
     command -v pkg-config > /dev/null || skip "no pkg-config"
     [ -f "$BUILD"/libopscope.so ] || skip "no shared library"

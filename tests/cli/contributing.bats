@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The worked example of CONTRIBUTING.md: one file and one line, taken from the
-# page, must make an analysis that is built, run, helped and completed.
+# The worked examples of CONTRIBUTING.md: one file and one line, taken from the
+# page, must make an analysis, an importer and a presenter that are built, run,
+# helped and completed.
 
 profile=tests/data/torch_cnn/torch_cnn.pt.trace.json.gz
 
@@ -76,4 +77,27 @@ setup() {
         run "$tree/build/opscope" "$verb" "$tree/log.spanlog"
         [ "$status" -eq 0 ] || { echo "$verb: $output"; false; }
     done
+}
+
+@test "contributing: the example presenter takes one file and one line" {
+    example src/present/markdown.c >"$tree/src/present/markdown.c"
+    example "line in src/present/presenters.def" \
+        >>"$tree/src/present/presenters.def"
+    [ "$(wc -l <"$tree/src/present/markdown.c")" -gt 20 ]
+    run make -C "$tree" WERROR=1 B=build build/opscope layers
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+
+    for verb in $(sed -n 's/^X(\(.*\)).*/\1/p' src/analyze/analyses.def); do
+        run "$tree/build/opscope" "$verb" "$profile" --format markdown --top 3
+        [ "$status" -eq 0 ] || { echo "$verb: $output"; false; }
+        [[ "${lines[1]}" == "| --- "*"|" ]]
+        # names, a rule and three rows, with the same columns each
+        [ "${#lines[@]}" -le 5 ]
+    done
+    run "$tree/build/opscope" ops "$profile" --format markdown
+    [ "${#lines[@]}" -eq 22 ]
+    run "$tree/build/opscope" ops "$profile" --format xml
+    [[ "$output" == *"text|json|csv|markdown"* ]]
+    run "$tree/build/opscope" completion bash
+    [[ "$output" == *markdown* ]]
 }

@@ -41,6 +41,7 @@
 #include "export/export.h"
 #include "import/import.h"
 #include "load/profiles.h"
+#include "present/present.h"
 #include "ring/sanitized.h"
 #include <locale.h>
 #include <signal.h>
@@ -229,7 +230,8 @@ static int run_verb(struct child *c, const struct task *k, const char *format,
         argv[c->q->npaths] = NULL;
         rc = v.command->run(&o, (int)c->q->npaths, argv, e);
     } else if (rc == 0) {
-        rc = profiles_run(&c->p, v.analysis, &o, show_default_top(&o), &r, e);
+        o.brief = show_as(&o)->brief && !opts_flag(&o, "verbose");
+        rc = profiles_run(&c->p, v.analysis, &o, show_as(&o)->top, &r, e);
         if (rc == 0) {
             rc = show_result_on(c->out, &r, &o, e);
             result_free(&r);

@@ -23,11 +23,12 @@ static const struct importer *target(void) {
     abort();
 }
 
-/* Runs one analysis, in all three forms; an error must come with a sentence. */
+/* Runs one analysis, in all forms; an error must come with a sentence. */
 static void analyze(const struct trace *t, const struct analysis *a) {
     struct opts o = {0};
     struct result r;
     struct ops_err e = {0};
+    struct text_style style = {.width = 80, .color = true};
     struct sink out;
     opts_init(&o, analysis_common_opts, a->opts, NULL);
     if (analysis_run(a, t, &o, 20, &r, &e) != 0) {
@@ -35,9 +36,8 @@ static void analyze(const struct trace *t, const struct analysis *a) {
         return;
     }
     sink_memory(&out);
-    present_json(&r, &out);
-    present_csv(&r, &out);
-    present_text(&r, &(struct text_style){.width = 80, .color = true}, &out);
+    for (size_t i = 0; presenters[i] != NULL; i++)
+        presenters[i]->put(&r, &style, &out);
     assert(out.n != 0);
     sink_free(&out);
     result_free(&r);

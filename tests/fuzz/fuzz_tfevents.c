@@ -51,9 +51,8 @@ static void show_store(const struct scalars *s) {
                           : scalar_new_points(s, &v, &seen, &r, &e);
         if (rc != 0) abort();
         sink_memory(&out);
-        present_json(&r, &out);
-        present_csv(&r, &out);
-        present_text(&r, &(struct text_style){.width = 80}, &out);
+        for (size_t k = 0; presenters[k] != NULL; k++)
+            presenters[k]->put(&r, &(struct text_style){.width = 80}, &out);
         sink_free(&out);
         result_free(&r);
     }

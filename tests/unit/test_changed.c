@@ -44,7 +44,7 @@ static void ask_all(const struct trace *t) {
     for (size_t i = 0; analyses[i] != NULL; i++) {
         struct result r = tiny_run(t, analyses[i]->name, NULL, NULL);
         sink_memory(&s);
-        present_json(&r, &s);
+        presenter_json.put(&r, NULL, &s);
         sink_free(&s);
         result_free(&r);
     }

@@ -78,16 +78,13 @@ static void check_cell(struct visit *v, const struct result *r, size_t row,
         complain(v, "less than nothing:", c->name, cell.i);
 }
 
-/* Prints text, JSON and CSV, each to its end. */
+/* Prints it in every form, each to its end. */
 static void check_screens(struct visit *v, const struct result *r) {
     struct text_style style = {.width = 100, .unicode = true, .detail = true};
-    void (*const screens[])(const struct result *,
-                            struct sink *) = {present_json, present_csv};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; presenters[i] != NULL; i++) {
         struct sink s;
         sink_memory(&s);
-        if (i < 2) screens[i](r, &s);
-        else present_text(r, &style, &s);
+        presenters[i]->put(r, &style, &s);
         if (s.n == 0 || s.broken != 0) complain(v, "prints nothing", "", 0);
         sink_free(&s);
     }

@@ -139,7 +139,7 @@ static void say_all(const char *const *paths, struct sink *out) {
     tiny_seal(t);
     for (size_t i = 0; analyses[i] != NULL; i++) {
         struct result r = tiny_run(t, analyses[i]->name, NULL, NULL);
-        present_json(&r, out);
+        presenter_json.put(&r, NULL, out);
         result_free(&r);
     }
     trace_free(t);

@@ -94,6 +94,9 @@ static void a_type_has_one_name_in_any_spelling(void **state) {
         {"short unsigned int", "uint16", 16},
         {"Float8_e4m3fn", "fp8", 8},
         {"c10::Float8_e5m2fnuz", "fp8", 8},
+        {"f8e8m0fnu", "fp8", 8},
+        {"f4e2m1fn", "fp4", 4},
+        {"fp4", "fp4", 4},
         {"Bool", "bool", 8},
         {"c10::complex<float>", "complex64", 64},
         {"c10::complex<c10::Half>", "complex32", 32},
@@ -118,6 +121,22 @@ static void scalars_of_torch_are_no_tensors(void **state) {
     assert_int_equal(dtype_of_torch(bytes_of("Int")), DTYPE_UNKNOWN);
     assert_int_equal(dtype_of_torch(bytes_of("Scalar")), DTYPE_UNKNOWN);
     assert_int_equal(dtype_of_torch(bytes_of("")), DTYPE_UNKNOWN);
+}
+
+static void what_xla_numbers_it_also_spells(void **state) {
+    (void)state;
+    size_t read = 0;
+    for (size_t i = 0; i < DTYPE_HLO_N; i++) {
+        enum dtype by_text = dtype_of_any(bytes_of(dtype_hlo_spelling(i)));
+        if (by_text == DTYPE_UNKNOWN) continue;
+        assert_int_equal(dtype_of_hlo(i), by_text);
+        read++;
+    }
+    assert_true(read >= 20);
+    assert_string_equal(dtype_hlo_spelling(11), "f32");
+    assert_string_equal(dtype_hlo_spelling(0), "?");
+    assert_string_equal(dtype_hlo_spelling(DTYPE_HLO_N), "?");
+    assert_int_equal(dtype_of_hlo(DTYPE_HLO_N), DTYPE_UNKNOWN);
 }
 
 static void every_name_is_known_again(void **state) {
@@ -157,6 +176,7 @@ int main(void) {
         cmocka_unit_test(rows_are_asked_in_order),
         cmocka_unit_test(a_type_has_one_name_in_any_spelling),
         cmocka_unit_test(scalars_of_torch_are_no_tensors),
+        cmocka_unit_test(what_xla_numbers_it_also_spells),
         cmocka_unit_test(every_name_is_known_again),
         cmocka_unit_test(numbers_of_types_are_those_of_torch_and_xla),
     };

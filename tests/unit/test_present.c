@@ -24,21 +24,21 @@ static char *taken(struct sink *s) {
 static char *as_json(const struct result *r) {
     struct sink s;
     sink_memory(&s);
-    present_json(r, &s);
+    presenter_json.put(r, NULL, &s);
     return taken(&s);
 }
 
 static char *as_csv(const struct result *r) {
     struct sink s;
     sink_memory(&s);
-    present_csv(r, &s);
+    presenter_csv.put(r, NULL, &s);
     return taken(&s);
 }
 
 static char *as_text(const struct result *r, struct text_style st) {
     struct sink s;
     sink_memory(&s);
-    present_text(r, &st, &s);
+    presenter_text.put(r, &st, &s);
     return taken(&s);
 }
 

@@ -462,62 +462,12 @@ static void put_workers(struct coverage *c) {
 
 /* ---- what was lost ---- */
 
-/* Is it a loss, not something mended or explained elsewhere? */
-static bool is_loss(enum note_id id) {
-    switch (id) {
-    case NOTE_CROSSING_SPANS:
-    case NOTE_CHILD_OUTLIVES_PARENT:
-    case NOTE_NEGATIVE_DURATION:
-    case NOTE_NUMBER_AS_STRING:
-    case NOTE_JSON_MENDED:
-    case NOTE_UTF8_MENDED:
-    case NOTE_STEPS_INFERRED:
-    case NOTE_STEPS_NONE:
-    case NOTE_RING_READ:
-    case NOTE_RESCUED: return false;
-    default: return !note_is_detail(id);
-    }
-}
-
-static const char *loss_fix(enum note_id id) {
-    switch (id) {
-    case NOTE_DROPPED_AT_SOURCE:
-        return "record fewer steps, or fewer kinds of events";
-    case NOTE_CAPPED_AT_SOURCE:
-        return "give the .xplane.pb beside it: the JSON that JAX and XProf "
-               "write stops at 1,000,000 events";
-    case NOTE_FILE_CUT:
-    case NOTE_FILE_SHRANK:
-    case NOTE_GZIP_DAMAGED:
-        return "let the program close its profiler before it ends, and copy "
-               "the whole file";
-    case NOTE_LAUNCH_WITHOUT_KERNEL:
-        return "wait for the device before the profiler stops";
-    case NOTE_KERNEL_WITHOUT_LAUNCH:
-        return "begin the recording when the device is idle";
-    case NOTE_SOURCE_WARNING: return "`info` has the texts";
-    case NOTE_RECORDER_DROPPED:
-        return "raise ops_options.ring_bytes or memory_bytes, or record fewer "
-               "steps (.steps)";
-    case NOTE_UNFINISHED:
-    case NOTE_PART_OPEN:
-        return "call ops_stop(), or return from main(), and read it then";
-    case NOTE_FREE_WITHOUT_ALLOC:
-        return "call ops_alloc() wherever the program allocates what it frees "
-               "by ops_free()";
-    case NOTE_FREE_NOT_RECORDED:
-        return "call ops_free(p) before the memory is given back";
-    case NOTE_CLOCK_UNKNOWN: return "record by a version that writes its clock";
-    default: return NULL;
-    }
-}
-
 static void put_losses(struct coverage *c) {
     const struct trace *t = c->t;
     for (int i = 0; i < NOTE_COUNT; i++) {
         enum note_id id = (enum note_id)i;
         char what[100];
-        if (t->notes[i] == 0 || !is_loss(id)) continue;
+        if (t->notes[i] == 0 || note_class(id) != NOTE_CLASS_LOSS) continue;
         snprintf(what, sizeof what, "lost: %s", note_name(id));
         /* the words of the profiler itself, where it wrote some */
         const char *said = NULL;
@@ -526,7 +476,7 @@ static void put_losses(struct coverage *c) {
             if (!said) said = trace_meta_get(t, ROW_NONE, "warning");
         }
         put_gap(c, (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL, said,
-                                note_text(id), loss_fix(id)});
+                                note_text(id), note_fix(id)});
     }
 }
 

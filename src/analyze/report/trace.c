@@ -148,17 +148,13 @@ static int trace_run(const struct trace *t, const struct opts *o,
     r->in_order = true;
     bool *track_in = calloc(t->ntracks + 1, sizeof *track_in);
     struct spans_wanted *w = calloc(1, sizeof *w);
-    /* text shows arguments only with -v; otherwise they are not read */
-    bool args = opts_find(o, "format") == NULL /* the library */ ||
-                strcmp(opts_text(o, "format"), "text") != 0 ||
-                opts_flag(o, "verbose");
     int rc = track_in != NULL && w != NULL ? 0 : fail_oom(e);
     if (w != NULL) {
         *w = (struct spans_wanted){.more = {.origin = r->origin,
                                             .put = put_span,
                                             .free = free_spans},
                                    .t = t,
-                                   .args = args};
+                                   .args = !o->brief};
         sink_memory(&w->scratch);
         r->more = &w->more;
     }

@@ -93,7 +93,7 @@ int64_t overhead_per_event(const struct trace *t, uint32_t source) {
     if (s->by_opscope) {
         /* opscope's recorder measures what a scope costs on the machine and in
          * the program where it runs. More than 10 us is no such figure. */
-        const char *text = trace_meta_get(t, source, "scope_cost_ps");
+        const char *text = trace_meta_get(t, source, FACT_SCOPE_COST_PS);
         char *end;
         if (text == NULL) return -1;
         long long ps = strtoll(text, &end, 10);

@@ -7,7 +7,6 @@
  * three. */
 #include "import/xspace/hlo.h"
 
-#include "base/array.h"
 #include "base/pb.h"
 #include "base/sum.h"
 #include "model/hlo/hlo.h"
@@ -16,18 +15,6 @@
 #include <stdio.h>
 
 enum { DEEPEST = 16, TUPLE = 13 };
-
-/* How XLA writes its element types, by their numbers. */
-/* clang-format off */
-static const char *const type_names[] = {
-    "?", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16",
-    "f32", "f64", "?", "opaque", "c64", "bf16", "token", "c128", "f8e5m2",
-    "f8e4m3fn", "s4", "u4", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "s2",
-    "u2", "f8e4m3", "f8e3m4", "s1", "u1", "f4e2m1fn", "f8e8m0fnu",
-};
-/* clang-format on */
-
-enum { NTYPES = COUNT(type_names) };
 
 /* One array: its type and dimensions. */
 struct array {
@@ -59,7 +46,7 @@ static struct array read_array(struct bytes shape) {
     struct pb_field f;
     while (pb_next(&r, &f)) {
         if (f.num == 2 && f.wire == PB_VARINT)
-            a.type = f.value < NTYPES ? (uint8_t)f.value : 0;
+            a.type = f.value < DTYPE_HLO_N ? (uint8_t)f.value : 0;
         if (f.num == 3) add_dims(&a, &f);
         if (f.num == 4) a.tuple = true;
     }
@@ -141,7 +128,7 @@ static void see_text(void *ctx, char what, const struct array *a) {
     if (what == '(') put(t, "(");
     if (what == ')') put(t, ")");
     if (what != 'a') return;
-    put(t, type_names[a->type]);
+    put(t, dtype_hlo_spelling(a->type));
     if (dtype_of_hlo(a->type) == DTYPE_UNKNOWN) {
         put(t, "[]");
         return;
