@@ -4,6 +4,7 @@
 #include "load/runs.h"
 
 #include "base/hash.h"
+#include "base/sort.h"
 #include "base/vec.h"
 #include "import/import.h"
 #include "load/runs_impl.h"
@@ -207,7 +208,7 @@ static bool one_program(const struct loaded_file *a,
  * time. A snapshot that found no trace is a profile of its own. */
 struct group {
     size_t leader;   /* its first part */
-    __int128 lo, hi; /* the time that all of them share, Unix ps */
+    __int128 lo, hi; /* the time that all its programs share, Unix ps */
 };
 
 /* A file is compared with a group, not with each of its members: a job may have
@@ -242,30 +243,43 @@ static bool window_of(const struct loaded_file *p, __int128 *lo, __int128 *hi) {
     return p->t->sources[0].has_clock && p->lo <= p->hi;
 }
 
-/* Does file k differ from all of the group, and share their time? */
+/* Does file k differ from all of the group, and share their time? A worker need
+ * not share that of its program's other workers: they come and go. */
 static bool fits(const struct groups *s, size_t group, size_t k) {
     const struct group *g = &s->g[group];
     const struct loaded_file *p = &s->v[k], *first = &s->v[g->leader];
-    __int128 lo, hi;
-    if (!window_of(p, &lo, &hi) || lo >= g->hi || g->lo >= hi) return false;
+    __int128 lo, hi, from = g->lo, to = g->hi;
     if (is_snapshot(p) != is_snapshot(first)) return false;
     uint32_t same = map_get(&s->ranks, rank_key(p, group));
-    if (same == MAP_NONE) return true;
-    return one_program(&s->v[same], p) &&
-           map_get(&s->pids, pid_key(p, group)) == MAP_NONE;
+    if (same != MAP_NONE) {
+        if (!one_program(&s->v[same], p) ||
+            map_get(&s->pids, pid_key(p, group)) != MAP_NONE)
+            return false;
+        window_of(&s->v[same], &from, &to);
+    }
+    return window_of(p, &lo, &hi) && lo < to && from < hi;
 }
 
 static void join_group(struct groups *s, size_t group, size_t k) {
     struct group *g = &s->g[group];
+    struct loaded_file *p = &s->v[k];
     __int128 lo, hi;
-    window_of(&s->v[k], &lo, &hi);
-    if (lo > g->lo) g->lo = lo;
-    if (hi < g->hi) g->hi = hi;
+    window_of(p, &lo, &hi);
     s->of[k] = (uint32_t)group;
-    uint32_t *at = map_at(&s->ranks, rank_key(&s->v[k], group));
-    if (at == NULL || !map_set(&s->pids, pid_key(&s->v[k], group), 1))
+    uint32_t *at = map_at(&s->ranks, rank_key(p, group));
+    if (at == NULL || !map_set(&s->pids, pid_key(p, group), 1)) {
         s->oom = true;
-    else if (*at == MAP_NONE) *at = (uint32_t)k;
+    } else if (*at == MAP_NONE) {
+        *at = (uint32_t)k;
+        if (lo > g->lo) g->lo = lo;
+        if (hi < g->hi) g->hi = hi;
+    } else {
+        /* its program runs at least as long as its workers do */
+        struct loaded_file *first = &s->v[*at];
+        __int128 zero = (__int128)first->t->epoch_ns * PS_PER_NS;
+        if (lo - zero < first->lo) first->lo = (int64_t)(lo - zero);
+        if (hi - zero > first->hi) first->hi = (int64_t)(hi - zero);
+    }
 }
 
 /* Puts file k into the first group that it belongs to, or into a new one. */
@@ -325,14 +339,53 @@ static int finish_groups(struct groups *s, size_t n, struct loaded *out,
     return 0;
 }
 
+/* Returns the number of a folder and a rank in it, the same for all processes
+ * of a program that recorded themselves there. */
+static uint64_t program_key(const struct loaded_file *p) {
+    const char *slash = strrchr(p->path, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - p->path) : 0;
+    return rank_key(p, hash_bytes(p->path, folder));
+}
+
+/* Lists the files that are left: first those that begin a program, as they
+ * stand, then its workers, by the time at which they begin. So a worker finds
+ * its program, whatever both are called. Returns how many there are. */
+static size_t order_files(struct groups *s, size_t n, struct sort_key *order) {
+    struct map first = {0}; /* program_key() -> the earliest of its files */
+    __int128 lo, hi, early, unused;
+    size_t count = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (s->v[k].taken || !window_of(&s->v[k], &lo, &hi)) continue;
+        uint32_t *at = map_at(&first, program_key(&s->v[k]));
+        if (at == NULL) s->oom = true;
+        else if (*at == MAP_NONE ||
+                 (window_of(&s->v[*at], &early, &unused) && lo < early))
+            *at = (uint32_t)k;
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (s->v[k].taken) continue;
+        bool worker = s->v[k].t->sources[0].by_opscope &&
+                      window_of(&s->v[k], &lo, &hi) &&
+                      map_get(&first, program_key(&s->v[k])) != k;
+        order[count++] = (struct sort_key){
+            worker, worker ? sort_signed((int64_t)(lo / PS_PER_NS)) : k,
+            (uint32_t)k};
+    }
+    map_free(&first);
+    if (!sort_keys(order, count)) s->oom = true;
+    return count;
+}
+
 /* Makes few traces of many files. */
 static int join_groups(struct loaded_file *v, size_t n, struct loaded *out,
                        struct ops_err *e) {
     struct groups s = {.v = v, .left = pairs_allowed(n)};
+    struct sort_key *order = malloc((n + 1) * sizeof *order);
     s.of = malloc((n + 1) * sizeof *s.of);
-    if (s.of == NULL) s.oom = true;
-    for (size_t k = 0; k < n && !s.oom; k++)
-        if (!v[k].taken) find_group(&s, k);
+    if (s.of == NULL || order == NULL) s.oom = true;
+    size_t left = s.oom ? 0 : order_files(&s, n, order);
+    for (size_t i = 0; i < left && !s.oom; i++) find_group(&s, order[i].row);
+    free(order);
     int rc = s.oom ? fail_oom(e) : finish_groups(&s, n, out, e);
     free(s.g);
     free(s.of);

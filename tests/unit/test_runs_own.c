@@ -228,6 +228,40 @@ static void ranks_in_parts_are_one_job(void **state) {
     loaded_free(&l);
 }
 
+/* Writes the file of a process that runs from..to. */
+static void put_process(const char *name, int64_t pid, int64_t from,
+                        int64_t to) {
+    struct own_plane p;
+    struct out f = {0};
+    own_host(&p);
+    own_fact_int(&p, "process_id", pid);
+    own_line(&p, 7, "main/7", 0);
+    own_event(&p, own_name(&p, "work", "op"), from * US, (to - from) * US,
+              NULL);
+    own_close(&f, &p);
+    own_environment(&f);
+    put_out(name, &f);
+}
+
+/* Workers come one after the other, and the first has a name that sorts before
+ * the program's: each shares time with the program alone. Who began when all
+ * was over is a program of its own. */
+static void workers_one_after_the_other_are_one_program(void **state) {
+    (void)state;
+    struct loaded l;
+    put_process("box_10001.xplane.pb", 10001, 10, 20);
+    put_process("box_10003.xplane.pb", 10003, 50, 60);
+    put_process("box_10005.xplane.pb", 10005, 500, 600);
+    put_process("box_9999.xplane.pb", 9999, 0, 100);
+    load(root, &l);
+    assert_int_equal(l.n, 2);
+    assert_int_equal(l.v[0]->nprocesses, 3);
+    assert_int_equal(l.v[0]->sources[0].pid, 9999);
+    assert_int_equal(l.v[1]->nprocesses, 1);
+    assert_int_equal(l.v[1]->sources[0].pid, 10005);
+    loaded_free(&l);
+}
+
 /* ---- pointers ---- */
 
 static void pointer_to(const char *target) {
@@ -416,6 +450,7 @@ int main(void) {
         TEST(names_of_files_tell_their_place),
         TEST(parts_and_devices_of_one_stem_are_one),
         TEST(ranks_in_parts_are_one_job),
+        TEST(workers_one_after_the_other_are_one_program),
         TEST(a_ring_that_is_gone_is_a_note),
         TEST(an_old_pointer_beside_closed_files_is_nothing),
         TEST(pointers_lead_to_ring_files_only),
