@@ -4,7 +4,7 @@
 CC     := $(shell command -v clang || ls /usr/bin/clang-[0-9]* | tail -n 1)
 B      := build-clang-address-undefined
 SAN    := address,undefined
-CFLAGS := -O1 -g -fsanitize=fuzzer-no-link
+CFLAGS := -O1 -gline-tables-only -fsanitize=fuzzer-no-link
 include Makefile
 
 # The fuzzer is led by what it covers of the readers; tests need no such lead.

@@ -699,26 +699,31 @@ static enum dtype dtype_of(struct bytes number) {
     return dtype_of_scalar_type(v);
 }
 
-struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
-                                int64_t bytes) {
-    struct mem_shape none = {{0}, NULL};
-    int size, type;
-    if (!op_size_inputs(op, &size, &type)) return none;
+/* Reads the shape from the values of an op whose inputs number `size` and `type`
+ * tell it. */
+static struct mem_shape shape_in(struct bytes concrete, int size, int type,
+                                 int64_t bytes) {
     struct bytes dims = op_inputs_string(concrete, size);
     int64_t n = op_inputs_numel(dims), need;
     enum dtype d = dtype_of(op_inputs_string(concrete, type));
     if (n < 0 || __builtin_mul_overflow(n, d ? dtype_bits(d) / 8 : 1, &need) ||
         need > bytes)
-        return none;
+        return (struct mem_shape){0};
     return (struct mem_shape){dims, d ? dtype_name(d) : NULL};
 }
 
-struct mem_shape mem_shape_of(const struct trace *t, row_id op, int64_t bytes) {
-    struct mem_shape none = {{0}, NULL};
-    if (op == ROW_NONE) return none;
-    struct bytes name = name_of(t, op);
+struct mem_shape mem_shape_from(struct bytes op, struct bytes concrete,
+                                int64_t bytes) {
     int size, type;
-    if (!op_size_inputs(name, &size, &type)) return none;
+    if (!op_size_inputs(op, &size, &type)) return (struct mem_shape){0};
+    return shape_in(concrete, size, type, bytes);
+}
+
+struct mem_shape mem_shape_of(const struct trace *t, row_id op, int64_t bytes) {
+    int size, type;
+    if (op == ROW_NONE || !op_size_inputs(name_of(t, op), &size, &type))
+        return (struct mem_shape){0};
     struct arg a = args_get(t, op, "Concrete Inputs");
-    return a.type == ARG_JSON ? mem_shape_from(name, a.text, bytes) : none;
+    return a.type == ARG_JSON ? shape_in(a.text, size, type, bytes)
+                              : (struct mem_shape){0};
 }

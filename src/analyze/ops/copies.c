@@ -30,24 +30,6 @@ static size_t device_index(const struct trace *t, uint32_t track) {
     return d < t->ndevices ? d : t->ndevices;
 }
 
-static bool is_work(const struct trace *t, row_id r) {
-    return t->tracks[t->spans.track[r]].kind == TRACK_STREAM &&
-           span_is_device_work(t, r);
-}
-
-static int find_busy(struct copies *c, struct ops_err *e) {
-    const struct trace *t = c->t;
-    c->busy = calloc(t->ndevices + 1, sizeof *c->busy);
-    if (!c->busy) return fail_oom(e);
-    for (row_id r = 0; r < t->spans.n; r++)
-        if (is_work(t, r) && t->spans.kind[r] == SPAN_KERNEL &&
-            !intervals_add(&c->busy[device_index(t, t->spans.track[r])],
-                           t->spans.ts[r], span_end(t, r)))
-            return fail_oom(e);
-    for (size_t d = 0; d <= t->ndevices; d++) intervals_union(&c->busy[d]);
-    return 0;
-}
-
 static void count_copy(struct copies *c, row_id r) {
     const struct trace *t = c->t;
     struct copy_args a = copy_args_of(t, r);
@@ -62,6 +44,33 @@ static void count_copy(struct copies *c, row_id r) {
     g->sized = true;
     sat_inc(&g->bytes, a.bytes);
     sat_inc(&g->sized_time, dur);
+}
+
+/* Walks the streams: kernels make a device busy, all else is a transfer. */
+static bool walk_streams(struct copies *c, bool kernels) {
+    const struct trace *t = c->t;
+    for (uint32_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->kind != TRACK_STREAM) continue;
+        struct intervals *busy = &c->busy[device_index(t, i)];
+        for (row_id r = tr->first; r < tr->end; r++) {
+            if ((t->spans.kind[r] == SPAN_KERNEL) != kernels ||
+                !span_is_device_work(t, r))
+                continue;
+            if (!kernels && select_has(&c->selection, r)) count_copy(c, r);
+            if (kernels && !intervals_add(busy, t->spans.ts[r], span_end(t, r)))
+                return false;
+        }
+    }
+    return true;
+}
+
+static int find_busy(struct copies *c, struct ops_err *e) {
+    const struct trace *t = c->t;
+    c->busy = calloc(t->ndevices + 1, sizeof *c->busy);
+    if (!c->busy || !walk_streams(c, true)) return fail_oom(e);
+    for (size_t d = 0; d <= t->ndevices; d++) intervals_union(&c->busy[d]);
+    return 0;
 }
 
 static const struct column copies_cols[] = {
@@ -106,10 +115,7 @@ static int copies_run(const struct trace *t, const struct opts *o,
     int rc = select_init(&c.selection, t, o, e);
     if (rc == 0) rc = find_busy(&c, e);
     if (rc == 0) {
-        for (row_id i = 0; i < t->spans.n; i++)
-            if (is_work(t, i) && t->spans.kind[i] != SPAN_KERNEL &&
-                select_has(&c.selection, i))
-                count_copy(&c, i);
+        walk_streams(&c, false);
         for (int k = 0; k < COPY_KINDS; k++)
             for (int p = 0; p < PAGEABLE_STATES; p++)
                 if (c.v[k][p].calls > 0) put_copies(r, k, p - 1, &c.v[k][p]);
