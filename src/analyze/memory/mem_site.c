@@ -699,8 +699,8 @@ static enum dtype dtype_of(struct bytes number) {
     return dtype_of_scalar_type(v);
 }
 
-/* Reads the shape from the values of an op: inputs number `size` and `type` tell
- * it. */
+/* Reads the shape from the values of an op: the inputs with the numbers size
+ * and type tell it. */
 static struct mem_shape shape_in(struct bytes concrete, int size, int type,
                                  int64_t bytes) {
     struct bytes dims = op_inputs_string(concrete, size);
