@@ -473,20 +473,21 @@ static void put_below(struct table *t, size_t row) {
 }
 
 /* Returns how many bytes of s go on a line of that width: whole words if one
- * fits. */
+ * fits. So many bytes that no text of people's needs them are cut as well: a
+ * word may have a million, and be measured again for each of its lines. */
 static size_t words_that_fit(const char *s, size_t width) {
-    size_t fit = 0;
-    for (size_t n = 0, w = 0; s[n] != '\0' && w <= width;) {
-        size_t k = n + strcspn(s + n, " ");
+    size_t most = strnlen(s, 16 * width + 64), fit = 0;
+    for (size_t n = 0, w = 0; n < most && w <= width;) {
+        const char *space = memchr(s + n, ' ', most - n);
+        size_t k = space != NULL ? (size_t)(space - s) : most;
         w += text_width_n(s + n, k - n);
         if (fit == 0 || w <= width) fit = k;
         n = k + strspn(s + k, " ");
         w += n - k;
     }
-    if (text_width_n(s, fit) <= width) return fit;
-    /* a single word that is too long is cut, between two characters */
-    fit = width > 0 ? width : 1;
-    while (s[fit] != '\0' && ((uint8_t)s[fit] & 0xc0) == 0x80) fit++;
+    if (text_width_n(s, fit) > width) fit = width > 0 ? width : 1;
+    /* what is too long is cut between two characters */
+    while (((uint8_t)s[fit] & 0xc0) == 0x80) fit++;
     return fit;
 }
 

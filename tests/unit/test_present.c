@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -432,6 +433,40 @@ static void texts_wrap(void **state) {
     result_free(&r);
 }
 
+/* Returns the CPU time that a word of n letters takes, each of two bytes; every
+ * one of them is shown. */
+static double wrap_cost(size_t n) {
+    struct result r;
+    char *word = malloc(2 * n + 1);
+    for (size_t i = 0; i < n; i++) memcpy(word + 2 * i, "\xc3\xa9", 2);
+    word[2 * n] = '\0';
+    result_init(&r, "facts", "Facts");
+    result_col(&r, (struct column){"text", "", NULL, NULL, COL_TEXT, COL_WRAP});
+    result_row(&r);
+    cell_text(&r, "text", word);
+    clock_t start = clock();
+    char *got = as_text(&r, (struct text_style){.width = 80});
+    clock_t end = clock();
+    size_t shown = 0;
+    for (const char *p = got; (p = strstr(p, "\xc3\xa9")) != NULL; p += 2)
+        shown++;
+    assert_int_equal(shown, n);
+    free(got);
+    free(word);
+    result_free(&r);
+    return (double)(end - start) / CLOCKS_PER_SEC;
+}
+
+/* A word of a megabyte is not measured again for each of its lines: 16 times as
+ * long takes 16 times as long, not 256 times. */
+static void long_words_wrap_in_proportion(void **state) {
+    (void)state;
+    double ratio = 1e9;
+    for (int i = 0; i < 5 && ratio > 64; i++)
+        ratio = wrap_cost(160000) / (wrap_cost(10000) + 0.001);
+    assert_true(ratio <= 64);
+}
+
 /* Parts of a whole have its unit. */
 static void parts_in_one_unit(void **state) {
     (void)state;
@@ -469,6 +504,7 @@ int main(void) {
         cmocka_unit_test(names_cannot_steer_the_terminal),
         cmocka_unit_test(an_empty_result_has_every_form),
         cmocka_unit_test(texts_wrap),
+        cmocka_unit_test(long_words_wrap_in_proportion),
         cmocka_unit_test(parts_in_one_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
