@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * opscope, the command: finds the verb, parses its options, runs it, and turns
- * an error into one line on stderr and an exit code. Only this file exits. */
+ * an error into one line on stderr and an exit code. No other file of cmd/
+ * exits. */
 #include "analyze/analyze.h"
 #include "base/io/file.h"
 #include "base/text/suggest.h"

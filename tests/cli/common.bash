@@ -20,6 +20,14 @@ limited() {
     )
 }
 
+# sanitized BUILD: is it one with sanitizers?
+sanitized() {
+    case ${1##*/} in
+    *address* | *thread* | *memory*) return 0 ;;
+    esac
+    return 1
+}
+
 # compilers_of BUILD: sets $cc and $cxx. The static libraries of a build with
 # sanitizers need its compiler and its flags; such a build has no shared ones.
 compilers_of() {

@@ -26,13 +26,18 @@ setup() {
     cp -a "$BUILD/obj" "$tree/build/"
 }
 
-@test "contributing: the example analysis takes one file and one line" {
-    example src/analyze/report/threads.c >"$tree/src/analyze/report/threads.c"
-    example "line in src/analyze/analyses.def" \
-        >>"$tree/src/analyze/analyses.def"
-    [ "$(wc -l <"$tree/src/analyze/report/threads.c")" -gt 20 ]
+# add_example FILE TABLE: builds the tree with the page's file and its line in
+# that table.
+add_example() {
+    example "$1" >"$tree/$1"
+    example "line in $2" >>"$tree/$2"
+    [ "$(wc -l <"$tree/$1")" -gt 20 ]
     run make -C "$tree" WERROR=1 B=build build/opscope layers
     [ "$status" -eq 0 ] || { echo "$output"; false; }
+}
+
+@test "contributing: the example analysis takes one file and one line" {
+    add_example src/analyze/report/threads.c src/analyze/analyses.def
 
     run "$tree/build/opscope" threads "$profile" --format csv
     [ "$status" -eq 0 ]
@@ -52,12 +57,7 @@ setup() {
 }
 
 @test "contributing: the example importer takes one file and one line" {
-    example src/import/spanlog.c >"$tree/src/import/spanlog.c"
-    example "line in src/import/importers.def" \
-        >>"$tree/src/import/importers.def"
-    [ "$(wc -l <"$tree/src/import/spanlog.c")" -gt 20 ]
-    run make -C "$tree" WERROR=1 B=build build/opscope layers
-    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    add_example src/import/spanlog.c src/import/importers.def
 
     printf '#spanlog\nload 0 10\nload 20 30\nstep 5 7\nbroken\n' \
         >"$tree/log.spanlog"
@@ -80,12 +80,7 @@ setup() {
 }
 
 @test "contributing: the example presenter takes one file and one line" {
-    example src/present/markdown.c >"$tree/src/present/markdown.c"
-    example "line in src/present/presenters.def" \
-        >>"$tree/src/present/presenters.def"
-    [ "$(wc -l <"$tree/src/present/markdown.c")" -gt 20 ]
-    run make -C "$tree" WERROR=1 B=build build/opscope layers
-    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    add_example src/present/markdown.c src/present/presenters.def
 
     for verb in $(sed -n 's/^X(\(.*\)).*/\1/p' src/analyze/analyses.def); do
         run "$tree/build/opscope" "$verb" "$profile" --format markdown --top 3

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # opscope convert: every profile there and back, and what it refuses.
 
+load common
+
 setup() {
     cd "$BATS_TEST_DIRNAME/../.." || return 1
     OPSCOPE=${OPSCOPE:-build/opscope}
@@ -15,12 +17,10 @@ setup() {
 # with sanitizers it is enough that the copy is read: its numbers are those of
 # the plain one.
 compare() {
-    case $OPSCOPE in
-    *address* | *thread*)
+    if sanitized "${OPSCOPE%/opscope}"; then
         "$OPSCOPE" trace "$2" --format json > /dev/null
         return
-        ;;
-    esac
+    fi
     /usr/bin/python3 - "$OPSCOPE" "$1" "$2" <<'PY'
 import collections, gzip, json, subprocess, sys
 

@@ -13,14 +13,13 @@ setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || return 1
     export OPSCOPE=${OPSCOPE:-build/opscope}
     export B=${OPSCOPE%/opscope}
-    case $B in
-    *address* | *thread* | *memory*) export SAN=yes ;; # it is built there
-    *)
+    if sanitized "$B"; then
+        export SAN=yes # the demo is built there
+    else
         export SAN=
         # a path below the tree, as the files of dependencies have it
         make -s B="${B#"$PWD"/}" demo
-        ;;
-    esac
+    fi
 }
 
 setup() {
