@@ -192,7 +192,7 @@ static void check(bool closed) {
     uint8_t scopes[FIRST + SECOND] = {0}, spans[FIRST + SECOND] = {0},
                            points[FIRST + SECOND] = {0};
     struct xs x = {0};
-    size_t open = 0;
+    size_t open = 0, bare = 0;
     if (when == AT_START) drop_bare_pointer();
     rig_rescue();
     if (rig_count(".part") + rig_count(".ring") + rig_count(".rings") != 0)
@@ -200,12 +200,19 @@ static void check(bool closed) {
     rig_load(&x);
     for (size_t i = 0; i < x.n; i++) {
         const struct xs_event *e = &x.v[i];
-        if (strcmp(e->name, "scope") == 0)
-            once(scopes, xs_int(&x, e, "seq", -1), "scope");
+        if (strcmp(e->name, "scope") == 0) {
+            int64_t seq = xs_int(&x, e, "seq", -1);
+            if (seq >= 0) once(scopes, seq, "scope");
+            else bare++;
+        }
         if (strcmp(e->name, "span") == 0)
             once(spans, xs_int(&x, e, "correlation_id", 0) - 1, "span");
         open += strcmp(e->name, "open") == 0;
     }
+    /* A scope and its argument are two calls; the flusher may be cut while the
+     * program stands between them. */
+    if (bare > (closed ? 0 : 1))
+        fail_msg("cut %ld: %zu scopes without their number", die_at, bare);
     read_points(points);
     all_of(scopes, done->scopes, "scope");
     all_of(spans, done->spans, "span");

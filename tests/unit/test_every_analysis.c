@@ -8,6 +8,7 @@
 #include "tiny.h"
 
 #include "present/present.h"
+#include "ring/sanitized.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -65,10 +66,8 @@ static bool is_signed(const char *analysis, const char *column) {
     return false;
 }
 
-static void check_cell(struct visit *v, const struct result *r, size_t row,
-                       size_t col) {
-    const struct column *c = &r->cols[col];
-    struct cell cell = result_cell(r, row, col);
+static void check_cell(struct visit *v, const struct column *c,
+                       struct cell cell, size_t row) {
     if (cell.null) return;
     if (c->type == COL_TEXT && cell.s == NULL)
         complain(v, "a text that is none in", c->name, (int64_t)row);
@@ -99,8 +98,12 @@ static void check_result(struct visit *v, const struct result *r) {
     for (size_t i = 0; i < r->nmissing; i++)
         if (*r->missing[i].what == '\0' || *r->missing[i].why == '\0')
             complain(v, "empty reason", "", 0);
-    for (size_t row = 0; row < r->nrows; row++)
-        for (size_t col = 0; col < r->ncols; col++) check_cell(v, r, row, col);
+    for (size_t row = 0; row < r->nrows; row++) {
+        struct cell cells[RESULT_COLS];
+        result_cells(r, row, cells);
+        for (size_t col = 0; col < r->ncols; col++)
+            check_cell(v, &r->cols[col], cells[col], row);
+    }
     if (!v->large) check_screens(v, r);
 }
 
@@ -453,9 +456,16 @@ static double cost(const struct analysis *a, const struct trace *t) {
 }
 
 /* 10 times the steps may take 10 times as long; caches and a busy machine make
- * it more, the square would make it 100. Two of three tries must agree. */
+ * it more, the square would make it 100. Two of three tries must agree. A
+ * sanitizer looks at the same on fewer steps. */
 static void check_growth(enum span_kind kind) {
-    enum { FEW = 4000, MANY = 40000, BOUND = 40, TRIES = 3, ENOUGH = 2 };
+    enum {
+        FEW = SANITIZED_ADDRESS || SANITIZED_THREAD ? 500 : 4000,
+        MANY = 10 * FEW,
+        BOUND = 40,
+        TRIES = 3,
+        ENOUGH = 2
+    };
     const double noise = 0.0005;
     struct trace *few = steps_trace(FEW, kind);
     struct trace *many = steps_trace(MANY, kind);

@@ -448,8 +448,8 @@ static double wrap_cost(size_t n) {
     char *got = as_text(&r, (struct text_style){.width = 80});
     clock_t end = clock();
     size_t shown = 0;
-    for (const char *p = got; (p = strstr(p, "\xc3\xa9")) != NULL; p += 2)
-        shown++;
+    for (const char *p = got; *p != '\0'; p++)
+        shown += memcmp(p, "\xc3\xa9", 2) == 0;
     assert_int_equal(shown, n);
     free(got);
     free(word);
