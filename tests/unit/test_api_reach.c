@@ -2,6 +2,7 @@
  * How far the reading interface reaches: several paths and runs, progress and
  * cancelling, sources, and the list of what can be asked for. */
 #include "opscope/opscope.h"
+#include "ring/sanitized.h"
 
 #include <dirent.h>
 #include <ftw.h>
@@ -227,7 +228,7 @@ static double cancelled(const char *path, struct watcher *w, int threads) {
 
 /* Opens a file whole, and cancelled at its first looks inside. With one thread
  * that is much less work; others may have read their piece before the first one
- * looks. */
+ * looks. (Searches cost TSan the whole file each: its times tell nothing.) */
 static void check_file(const char *path, int threads) {
     struct watcher all = {0};
     struct ops_open_options o = {.threads = threads,
@@ -250,7 +251,7 @@ static void check_file(const char *path, int threads) {
         assert_int_equal(w.calls, i + 2);
         if (took < least) least = took;
     }
-    if (threads == 1 && least > t * 2 / 3)
+    if (threads == 1 && !SANITIZED_THREAD && least > t * 2 / 3)
         fail_msg("cancelled %f s, whole %f s", least, t);
 }
 
