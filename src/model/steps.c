@@ -20,7 +20,7 @@
 #include "base/vec.h"
 #include "model/span_class.h"
 #include "model/trace_fill.h"
-#include "names/op_names.h"
+#include "model/turns.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -162,112 +162,6 @@ static bool group_markers(const struct trace *t, uint32_t source,
     return true;
 }
 
-/* What the repeating regions of one name add up to. */
-struct region {
-    int64_t time, end;
-    uint32_t count;
-};
-
-/* Could this span be the body of a loop? Instants, device work, the driver's
- * calls and ops (a model has many of one name in a step) could not; nor could a
- * region inside one of its own name. */
-static bool may_repeat(const struct spans *s, row_id r) {
-    uint8_t k = s->kind[r];
-    return s->dur[r] > 0 && !(s->flags[r] & (SPAN_DERIVED | SPAN_ASYNC)) &&
-           (k == SPAN_OTHER || k == SPAN_ANNOTATION || k == SPAN_PYTHON ||
-            k == SPAN_RUNTIME);
-}
-
-/* Adds up one track's regions by name in sums[name] (cleared, kept by the
- * caller). Returns the best name; STR_NONE if nothing repeats. */
-static str_id best_region(const struct trace *t, const struct track *tr,
-                          struct region *sums, int64_t *time) {
-    const struct spans *s = &t->spans;
-    str_id best = STR_NONE;
-    for (row_id r = tr->first; r < tr->end; r++)
-        sums[s->name[r]] = (struct region){0, INT64_MIN, 0};
-    for (row_id r = tr->first; r < tr->end; r++) {
-        struct region *g = &sums[s->name[r]];
-        if (!may_repeat(s, r) || overlaps(t, r, g->end)) continue;
-        sat_inc(&g->time, s->dur[r]);
-        g->end = span_end(t, r);
-        g->count++;
-        if (g->count < 2) continue;
-        if (best == STR_NONE || g->time > sums[best].time) best = s->name[r];
-    }
-    if (best != STR_NONE) *time = sums[best].time;
-    return best;
-}
-
-/* A region that fills less of the window than this is no loop's body. */
-enum { LOOP_PERCENT = 20 };
-
-/* Infers markers where there are none: the longest repeating region of the
- * source stands in. Names are compared by total time, so the outermost loop
- * body wins over what it calls. Python frames count less than what the program
- * named itself. */
-static bool infer_markers(const struct trace *t, uint32_t source,
-                          struct region *sums, struct markers *m) {
-    uint32_t track = ROW_NONE;
-    str_id name = STR_NONE;
-    const struct source *src = &t->sources[source];
-    int64_t best = (src->window_end - src->window_ts) / 100 * LOOP_PERCENT;
-    for (int python = 0; python < 2 && track == ROW_NONE; python++) {
-        size_t k, stop = tracks_of(t, source, &k);
-        for (; k < stop; k++) {
-            uint32_t i = t->of_source.v[k];
-            const struct track *tr = &t->tracks[i];
-            int64_t time = 0;
-            if (tr->kind != (python ? TRACK_PYTHON : TRACK_THREAD)) continue;
-            str_id id = best_region(t, tr, sums, &time);
-            if (id == STR_NONE || time <= best) continue;
-            best = time;
-            track = i;
-            name = id;
-        }
-    }
-    if (track == ROW_NONE) return true;
-    int64_t end = INT64_MIN;
-    for (row_id r = t->tracks[track].first; r < t->tracks[track].end; r++) {
-        if (t->spans.name[r] != name || overlaps(t, r, end)) continue;
-        if (!may_repeat(&t->spans, r)) continue;
-        if (!add_marker(m, r)) return false;
-        end = span_end(t, r);
-    }
-    return true;
-}
-
-/* Takes the calls of the optimizer where no region fills the loop: they still
- * come once a turn. zero_grad is taken before step, which ends a turn. */
-static bool optimizer_markers(const struct trace *t, uint32_t source,
-                              struct markers *m) {
-    for (int zero = 1; zero >= 0 && m->n < 2; zero--) {
-        size_t k, stop = tracks_of(t, source, &k);
-        m->n = 0;
-        for (; k < stop && m->n < 2; k++) {
-            const struct track *tr = &t->tracks[t->of_source.v[k]];
-            m->n = 0;
-            if (tr->kind != TRACK_THREAD) continue;
-            for (row_id r = tr->first; r < tr->end; r++) {
-                struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-                if (!(span_class(t, r) & CLASS_OPTIMIZER) ||
-                    name_is_zero_grad(name) != zero)
-                    continue;
-                if (!add_marker(m, r)) return false;
-            }
-        }
-    }
-    if (m->n < 2) m->n = 0;
-    if (m->n == 0) return true;
-    /* a loop fills the window; a few updates at its end are no loop */
-    const struct source *src = &t->sources[source];
-    int64_t turns = (int64_t)m->n;
-    int64_t loop = t->spans.ts[m->v[m->n - 1]] - t->spans.ts[m->v[0]];
-    if (loop / (turns - 1) * turns < (src->window_end - src->window_ts) / 2)
-        m->n = 0;
-    return true;
-}
-
 /* Returns the number that the source gave this marker, or the one in its name,
  * or its ordinal. */
 static int64_t step_number(const struct trace *t, row_id marker, size_t i) {
@@ -309,14 +203,13 @@ static uint32_t thread_of(const struct trace *t, row_id marker) {
 /* Adds a step per marker; ts and dur come later. */
 static bool add_steps(struct trace *t, uint32_t source,
                       const struct markers *m) {
-    bool inferred = t->sources[source].step_rule == STEPS_INFERRED;
     /* markers come from one track */
     uint32_t thread = m->n > 0 ? thread_of(t, m->v[0]) : ROW_NONE;
     for (size_t i = 0; i < m->n; i++) {
         if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
         row_id r = m->v[i];
         t->steps[t->nsteps++] = (struct step){
-            .number = inferred ? (int64_t)i : step_number(t, r, i),
+            .number = step_number(t, r, i),
             .name = t->spans.name[r],
             .source = source,
             .marker = r,
@@ -326,6 +219,33 @@ static bool add_steps(struct trace *t, uint32_t source,
         };
     }
     return true;
+}
+
+/* Adds a step per turn of a loop that nobody marked; none where the signs of
+ * such a loop do not agree. */
+static bool add_turns(struct trace *t, uint32_t source) {
+    struct turns turns;
+    if (!turns_find(t, source, &turns)) return false;
+    bool ok = true;
+    for (size_t i = 0; ok && i < turns.n; i++) {
+        ok = VEC_ROOM(t->steps, t->nsteps, t->cap_steps);
+        if (!ok) break;
+        t->steps[t->nsteps++] = (struct step){
+            .number = (int64_t)i,
+            .source = source,
+            .marker = ROW_NONE,
+            .thread = turns.thread,
+            .marker_ts = turns.v[i].ts,
+            .marker_dur = turns.v[i].end - turns.v[i].ts,
+        };
+    }
+    struct source *src = &t->sources[source];
+    src->step_rule = turns.n > 0 ? STEPS_INFERRED : STEPS_WHOLE;
+    src->turn_sign = turns.sign;
+    src->turns_alike = turns.alike;
+    trace_note(t, NOTE_STEPS_INFERRED, turns.n);
+    turns_free(&turns);
+    return ok;
 }
 
 /* Makes the window one step where nothing marks and nothing repeats. */
@@ -351,14 +271,13 @@ static bool add_whole(struct trace *t, uint32_t source) {
 }
 
 /* Returns the end of the host time that counts as inside step i of steps[first,
- * end): the marker's; for inferred ones the time to the next counts, too, as
- * the region is only a part of the loop's body. */
+ * end): the marker's; for groups the time to the next counts, too, as the event
+ * is only a part of the loop's body. */
 static int64_t host_end(const struct trace *t, size_t i, size_t end) {
     const struct step *st = &t->steps[i];
-    enum step_rule rule = t->sources[st->source].step_rule;
-    bool inferred = rule == STEPS_INFERRED || rule == STEPS_BY_GROUP;
-    if (inferred && i + 1 < end) return t->steps[i + 1].marker_ts;
-    if (inferred) return t->sources[st->source].window_end;
+    bool grouped = t->sources[st->source].step_rule == STEPS_BY_GROUP;
+    if (grouped && i + 1 < end) return t->steps[i + 1].marker_ts;
+    if (grouped) return t->sources[st->source].window_end;
     return st->marker_ts + st->marker_dur;
 }
 
@@ -478,9 +397,8 @@ static void assign_by_time(struct trace *t, uint32_t source) {
     }
 }
 
-/* Finds the markers and how; notes what had to be guessed. */
-static bool find_markers(struct trace *t, uint32_t source, struct region *sums,
-                         struct markers *m) {
+/* Finds the markers, if there are any. */
+static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
     struct source *src = &t->sources[source];
     uint32_t track = marker_track(t, source);
     int64_t time;
@@ -489,11 +407,6 @@ static bool find_markers(struct trace *t, uint32_t source, struct region *sums,
     src->step_rule = STEPS_BY_GROUP;
     if (!group_markers(t, source, m)) return false;
     if (m->n > 0) return true;
-    src->step_rule = STEPS_INFERRED;
-    if (!infer_markers(t, source, sums, m)) return false;
-    if (m->n == 0 && !optimizer_markers(t, source, m)) return false;
-    if (m->n > 0) trace_note(t, NOTE_STEPS_INFERRED, m->n);
-    else src->step_rule = STEPS_WHOLE;
     return true;
 }
 
@@ -506,13 +419,11 @@ static uint64_t program_key(const struct source *s) {
 struct finding {
     bool *marked;        /* by source: of the recorder, and has markers */
     struct map programs; /* program_key of those */
-    struct region *sums; /* by name: room for best_region */
 };
 
 static bool begin_finding(const struct trace *t, struct finding *f) {
     f->marked = malloc(t->nsources + 1);
-    f->sums = calloc(t->strs.n + 1, sizeof *f->sums);
-    bool ok = f->marked != NULL && f->sums != NULL;
+    bool ok = f->marked != NULL;
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
         f->marked[i] = t->sources[i].by_opscope &&
                        marker_track(t, i) != ROW_NONE;
@@ -534,7 +445,8 @@ static bool source_steps(struct trace *t, uint32_t source,
     if (s->by_opscope && !f->marked[source] &&
         map_get(&f->programs, program_key(s)) != MAP_NONE)
         return true;
-    bool ok = find_markers(t, source, f->sums, &m) && add_steps(t, source, &m);
+    bool ok = find_markers(t, source, &m) && add_steps(t, source, &m);
+    if (ok && m.n == 0) ok = add_turns(t, source);
     free(m.v);
     if (ok && t->nsteps == first) {
         ok = add_whole(t, source);
@@ -568,7 +480,6 @@ bool seal_steps(struct trace *t) {
         t->sources[i].step_end = t->nsteps;
     }
     free(f.marked);
-    free(f.sums);
     map_free(&f.programs);
     return ok;
 }

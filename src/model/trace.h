@@ -327,6 +327,15 @@ struct counter {
 /* How the steps were found, the strongest first. */
 enum step_rule { STEPS_BY_MARKER, STEPS_BY_GROUP, STEPS_INFERRED, STEPS_WHOLE };
 
+/* What ends a turn of a loop that nobody marked, the strongest first. */
+enum turn_sign {
+    TURN_OPTIMIZER, /* the optimizer's call */
+    TURN_BACKWARD,  /* a backward pass */
+    TURN_INPUT,     /* it asks for a batch */
+    TURN_FUNCTION,  /* the call of a compiled function, or a named region */
+    TURN_SEQUENCE,  /* nothing but that all calls repeat */
+};
+
 struct step {
     int64_t number; /* as the program counts */
     str_id name;    /* "ProfilerStep#3", "train 3" */
@@ -357,6 +366,8 @@ struct source {
     bool process_view; /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule;      /* set by seal */
+    enum turn_sign turn_sign;      /* of STEPS_INFERRED: what they end with */
+    double turns_alike;            /* and the share of them that do the same */
     size_t step_first, step_end;   /* its steps, [first, end); set by seal */
     int64_t window_ts, window_end; /* first start and last end, set by seal */
     uint64_t events;    /* events in the file, all kinds, before any skip */

@@ -24,6 +24,8 @@ setup() {
     # With its objects and their times: only what changes is compiled.
     cp -a Makefile VERSION src include tools demo "$tree/"
     cp -a "$BUILD/obj" "$tree/build/"
+    find "$tree/build" -name '*.d' \
+        -exec sed -i 's,^[^ ]*/obj/,build/obj/,' {} +
 }
 
 # add_example FILE TABLE: builds the tree with the page's file and its line in

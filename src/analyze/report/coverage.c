@@ -380,13 +380,13 @@ static void put_step_rule(struct coverage *c) {
                             "were taken",
                             NULL},
         [STEPS_INFERRED] =
-            {"the profile has no marker: steps are repetitions of the longest "
-             "region",
+            {"the profile has no marker: steps are inferred from what "
+             "repeats; 'info' says how",
              "mark steps: prof.step() with a schedule, StepTraceAnnotation, "
              "tf.profiler.experimental.Trace(step_num=...)"},
         [STEPS_WHOLE] =
-            {"no marker and nothing that repeats: the whole window is one "
-             "step",
+            {"no marker, and no signs of a loop that agree: the whole window "
+             "is one step",
              "mark steps: prof.step() with a schedule, StepTraceAnnotation, "
              "tf.profiler.experimental.Trace(step_num=...)"},
     };

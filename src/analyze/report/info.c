@@ -18,9 +18,17 @@
 static const char *const rule_words[] = {
     [STEPS_BY_MARKER] = "by the markers in the profile",
     [STEPS_BY_GROUP] = "by the group ids in the profile",
-    [STEPS_INFERRED] = ("inferred from what repeats: a region, or the "
-                        "optimizer's calls"),
-    [STEPS_WHOLE] = "none marked: the whole window is one step",
+    [STEPS_WHOLE] = "cannot be told: none is marked, and no signs of a loop "
+                    "agree; the whole window is one",
+};
+
+/* What ends a step that nobody marked. */
+static const char *const sign_words[] = {
+    [TURN_OPTIMIZER] = "the optimizer's calls end them",
+    [TURN_BACKWARD] = "backward passes end them",
+    [TURN_INPUT] = "each begins by asking for a batch",
+    [TURN_FUNCTION] = "each begins with the call that takes most of the time",
+    [TURN_SEQUENCE] = "all that is called repeats",
 };
 
 static void put_source(struct result *r, const struct trace *t, size_t i) {
@@ -40,7 +48,11 @@ static void put_source(struct result *r, const struct trace *t, size_t i) {
     }
     facts_time(r, "time window", s->window_end - s->window_ts);
     facts_count(r, "steps", s->step_end - s->step_first);
-    facts_text(r, "steps found", rule_words[s->step_rule]);
+    if (s->step_rule == STEPS_INFERRED)
+        facts_words(r, "steps found",
+                    "inferred: %s; %.0f %% of them call the same",
+                    sign_words[s->turn_sign], 100 * s->turns_alike);
+    else facts_text(r, "steps found", rule_words[s->step_rule]);
 }
 
 static void put_devices(struct result *r, const struct trace *t) {

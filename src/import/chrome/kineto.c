@@ -208,13 +208,22 @@ static row_id device_span(struct chrome_reader *r, const struct event *ev,
     return row;
 }
 
+/* Is it one of torch's own regions, ProfilerStep#3 or Optimizer.step#SGD.step?
+ * In 2021 they had the category of ops. */
+static bool is_region_of_2021(const struct cat_row *c, struct bytes name) {
+    return c->kind == SPAN_OP && !BYTES_IS(bytes_of(c->name), "cpu_op") &&
+           memchr(name.p, '#', name.n) != NULL;
+}
+
 static row_id kineto_span(struct chrome_reader *r, const struct event *ev) {
     const struct cat_row *c = find_cat(ev->cat.raw);
     if (c->track == TRACK_STREAM || c->track == TRACK_DERIVED ||
         c->track == TRACK_ASYNC)
         return device_span(r, ev, c);
     uint32_t track = reader_track(r, c->track, ev->pid.v, ev->tid.v);
-    row_id row = reader_span(r, ev, track, reader_str(r, ev->name), c->kind, 0);
+    uint8_t kind = is_region_of_2021(c, ev->name.raw) ? SPAN_ANNOTATION
+                                                      : c->kind;
+    row_id row = reader_span(r, ev, track, reader_str(r, ev->name), kind, 0);
     if (c->kind != SPAN_API) return row;
     struct place pl = read_place(ev, false);
     if (pl.correlation >= 0)
