@@ -210,8 +210,17 @@ WRITTEN := $(filter-out $(BINDIR)/opscope,$(filter %.pc %.cmake %.1 %.fish \
 	%/opscope %/_opscope,$(INSTALLED)))
 OWN_DIRS := $(INCLUDEDIR)/opscope $(LIBRARIES:%=$(CMAKEDIR)/%)
 
+# The folders of a tree are known before anything is written: each is one word,
+# since make splits lists at spaces, and absolute, since pkg-config needs it.
+folder_is_good = $(if $(filter-out 1,$(words $(1))),$(error a folder is \
+	written without spaces: '$(1)'))$(if $(filter-out /%,$(1)),$(error a \
+	folder is absolute, unlike '$(1)'))
+folders_are_good = $(foreach v,PREFIX EXEC_PREFIX BINDIR LIBDIR INCLUDEDIR \
+	DATADIR,$(call folder_is_good,$($v)))
+
 install: all
 	$(if $(SAN),$(error a build with sanitizers is not installed))
+	$(folders_are_good)
 	install -d $(foreach d,$(sort $(dir $(INSTALLED))),'$(D)$d')
 	install -m 755 $(B)/opscope '$(D)$(BINDIR)/opscope'
 	install -m 644 include/opscope/*.h '$(D)$(INCLUDEDIR)/opscope'
@@ -235,6 +244,7 @@ install: all
 	chmod 644 $(foreach f,$(WRITTEN),'$(D)$f')
 
 uninstall:
+	$(folders_are_good)
 	rm -f $(foreach f,$(INSTALLED),'$(D)$f')
 	for d in $(foreach d,$(OWN_DIRS),'$(D)$d'); do \
 	    if [ -d "$$d" ] && [ -z "$$(ls -A "$$d")" ]; then rmdir "$$d"; fi; \

@@ -5,6 +5,7 @@
 #include "analyze/analyze.h"
 #include "api/query.h"
 #include "api/run.h"
+#include "base/sized.h"
 #include "import/import.h"
 #include "load/profiles.h"
 #include "present/present.h"
@@ -60,7 +61,7 @@ int ops_open_sized(struct ops_profile **out, const char *const *paths, size_t n,
     struct ops_profile *p = NULL;
     if (out == NULL) return fail(err, OPS_EUSAGE, "no place for the profile");
     *out = NULL;
-    if (o != NULL) memcpy(&own, o, size < sizeof own ? size : sizeof own);
+    copy_sized(&own, sizeof own, o, size);
     int rc = open_profile(&p, paths, n, &own, err);
     if (rc == 0) *out = p;
     else free(p);

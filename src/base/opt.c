@@ -151,12 +151,13 @@ static bool flag_value(const char *s, bool *out) {
 static const char *wanted(const struct opt *p) {
     switch (p->type) {
     case OPT_FLAG: return "no value, or 0 or 1";
-    case OPT_INT: return "a whole number";
+    case OPT_INT: return "a whole number of up to 18 digits";
     case OPT_FLOAT: return "a number";
     case OPT_CHOICE: return p->arg;
     case OPT_BYTES: return "a size such as 4096, 1M or 2.5GiB";
     case OPT_US: return "microseconds such as 12.5";
-    case OPT_RANGE: return "a range such as 3..7, 3.., ..7 or 5";
+    case OPT_RANGE:
+        return "a range, the smaller first, such as 3..7, 3.., ..7 or 5";
     case OPT_TEXT: break;
     }
     return p->arg ? p->arg : "a text";

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/facts.h"
+#include "base/sized.h"
 #include "rec/device.h"
 #include "rec/memory.h"
 #include "rec/names.h"
@@ -117,7 +118,7 @@ int ops_device_tracer_add_(const struct ops_device_tracer *t, size_t size) {
     struct host_state q;
     int result = -1;
     struct ops_device_tracer own = {0};
-    if (t != NULL) memcpy(&own, t, size < sizeof own ? size : sizeof own);
+    copy_sized(&own, sizeof own, t, size);
     if (own.start == NULL || own.stop == NULL || own.collect == NULL) return -1;
     host_state_save(&q);
     pthread_mutex_lock(&all.lock);
@@ -224,7 +225,7 @@ static void tracer_take(void *to, const struct ops_device_record *theirs,
     struct tracer *x = to;
     struct rec_head *h = rec_session.map.head;
     struct ops_device_record r = {0};
-    if (theirs != NULL) memcpy(&r, theirs, size < sizeof r ? size : sizeof r);
+    copy_sized(&r, sizeof r, theirs, size);
     uint64_t a = to_ps(x, r.t0), b = to_ps(x, r.t1);
     struct given g = {.counter = r.what == OPS_DEVICE_COUNTER,
                       .value = r.value};

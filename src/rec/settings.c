@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
+
 enum {
     RING_DEFAULT = 8 << 20,
     RING_LEAST = 64 << 10,
@@ -59,7 +61,7 @@ static void environment(struct settings *set, const char **logdir) {
 void settings_read(struct settings *set, const char *logdir,
                    const struct ops_options *o, size_t size) {
     memset(set, 0, sizeof *set);
-    if (o != NULL) memcpy(&set->o, o, size < sizeof *o ? size : sizeof *o);
+    copy_sized(&set->o, sizeof set->o, o, size);
     environment(set, &logdir);
     struct ops_options *m = &set->o;
     snprintf(set->logdir, sizeof set->logdir, "%s",

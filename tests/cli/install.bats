@@ -111,9 +111,15 @@ C
     [ ! -e "$tree/p/share" ]
     [ -f "$tree/data/man/man1/opscope.1" ]
     [ -f "$tree/data/zsh/site-functions/_opscope" ]
-    run make install DESTDIR="$tree/" PREFIX=p
-    [ "$status" -ne 0 ]
-    [[ "$output" == *"not an absolute path"* ]]
+    for prefix in p "/p q"; do
+        for what in install uninstall; do
+            run make $what DESTDIR="$BATS_TEST_TMPDIR/none/" PREFIX="$prefix"
+            [ "$status" -ne 0 ]
+            [[ "$output" == *"a folder is "* ]]
+            [ ! -e "$BATS_TEST_TMPDIR/none" ] # nothing was written before
+            [ ! -e q ]
+        done
+    done
 }
 
 @test "install: everybody can read what was installed, whatever the umask" {

@@ -723,6 +723,15 @@ static void run_sizes(void *arg) {
     ops_flush();
     ops_stop();
     ops_device_tracer_remove(old);
+    /* sizes that no struct ever had: half a pointer is not followed */
+    struct ops_options all = rig_options;
+    all.steps = "1..2";
+    all.host = all.run = "r";
+    for (size_t size = 0; size <= sizeof all; size++) {
+        if (ops_start_(OPS_RECORD_ABI, rig_dir, &all, size) != 0) exit(63);
+        ops_stop();
+        if (ops_device_tracer_add_(&t, size) == 0) ops_device_tracer_remove(&t);
+    }
     /* one that knows of `steps` alone */
     struct ops_options o = {.steps = "3..4"};
     n = offsetof(struct ops_options, flight);
