@@ -40,14 +40,14 @@ static int add_path(const char *path, const char *run_name, struct files *to,
         if (copy == NULL) rc = fail_oom(e);
         else to->v[to->n++] = (struct run_file){copy, run->files[i].importer};
     }
-    for (size_t i = 0; rc == 0 && i < run->nskips; i++) {
-        char *copy = VEC_ROOM(out->lost, out->nlost, out->cap_lost)
-                         ? strdup(run->skips[i].path)
-                         : NULL;
-        if (copy == NULL) rc = fail_oom(e);
-        else
-            out->lost[out->nlost++] = (struct run_skip){copy,
-                                                        run->skips[i].why};
+    for (size_t i = 0; rc == 0 && i < run->nskips + runs.nshut; i++) {
+        struct run_skip lost = i < run->nskips ? run->skips[i]
+                                               : runs.shut[i - run->nskips];
+        lost.path = VEC_ROOM(out->lost, out->nlost, out->cap_lost)
+                        ? strdup(lost.path)
+                        : NULL;
+        if (lost.path == NULL) rc = fail_oom(e);
+        else out->lost[out->nlost++] = lost;
     }
     runs_free(&runs);
     return rc;
@@ -150,8 +150,7 @@ int profiles_join(const struct profiles *p, size_t i, struct result *all,
     }
     if (i == 0 && p->remark) result_remark(r, "%s", p->remark);
     for (size_t k = 0; i == 0 && k < p->nlost; k++)
-        result_missing(r, p->lost[k].path, p->lost[k].why,
-                       "its program was probably stopped before it had saved");
+        result_missing(r, p->lost[k].path, p->lost[k].why, p->lost[k].fix);
     if (rc == 0 && i == 0) {
         *all = *r;
         return 0;

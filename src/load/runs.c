@@ -30,6 +30,8 @@ static void free_run(struct run *r) {
 
 void runs_free(struct run_list *l) {
     for (size_t i = 0; i < l->n; i++) free_run(&l->v[i]);
+    for (size_t i = 0; i < l->nshut; i++) free(l->shut[i].path);
+    free(l->shut);
     free(l->v);
     free(l->bad);
     *l = (struct run_list){0};
@@ -62,17 +64,25 @@ static int64_t time_in_name(const char *name) {
     return sat_add(to_ns(timegm(&tm)), more ? atol(last + 20) : 0);
 }
 
+static const char no_permission[] = "it may not be read";
+static const char ask_for_it[] = "ask its owner for the permission";
+
 /* Remembers a file that is named like a profile and cannot be one. */
 static bool skip_file(struct run *run, const struct dir_entry *f) {
     if (!strstr(f->name, ".xplane.pb") && !strstr(f->name, ".trace.json"))
         return true;
-    const char *why = "its contents are of no format that can be read";
-    if (access(f->path, R_OK) != 0) why = "it may not be read";
-    else if (f->st.st_size == 0) why = "it is empty";
     if (!VEC_ROOM(run->skips, run->nskips, run->cap_skips)) return false;
     char *copy = strdup(f->path);
-    if (copy != NULL) run->skips[run->nskips++] = (struct run_skip){copy, why};
-    return copy != NULL;
+    if (copy == NULL) return false;
+    bool shut = access(f->path, R_OK) != 0;
+    run->skips[run->nskips++] = (struct run_skip){
+        copy,
+        shut                 ? no_permission
+        : f->st.st_size == 0 ? "it is empty"
+                             : "its contents are of no format that can be read",
+        shut ? ask_for_it
+             : "its program was probably stopped before it had saved"};
+    return true;
 }
 
 static bool add_file(struct run *run, const char *path,
@@ -119,6 +129,14 @@ static bool take_files(struct search *s, const struct dir_list *l,
     return ok;
 }
 
+/* Remembers a folder that may not be read. */
+static bool skip_folder(struct run_list *l, const char *path) {
+    char *copy = VEC_ROOM(l->shut, l->nshut, l->cap_shut) ? strdup(path) : NULL;
+    if (copy == NULL) return false;
+    l->shut[l->nshut++] = (struct run_skip){copy, no_permission, ask_for_it};
+    return true;
+}
+
 /* Searches one folder and all below it. */
 static int search_folder(struct search *s, const char *dir, int depth,
                          struct ops_err *e) {
@@ -152,6 +170,9 @@ static int search_folder(struct search *s, const char *dir, int depth,
         struct ops_err below; /* a folder that cannot be read is no profile */
         if (!l.v[i].folder) continue;
         rc = search_folder(s, l.v[i].path, depth + 1, &below);
+        if (rc == OPS_EIO && access(l.v[i].path, R_OK) != 0 &&
+            !skip_folder(s->out, l.v[i].path))
+            rc = fail_oom(&below);
         if (rc == OPS_ELIMIT && e != NULL) *e = below;
     }
     dir_list_free(&l);

@@ -27,7 +27,7 @@ struct run {
                       time; ns */
     struct run_skip {
         char *path;
-        const char *why;
+        const char *why, *fix;
     } * skips; /* named like a profile, but nothing to be made of */
     size_t nskips, cap_skips;
     bool scalars; /* only event files, mostly curves */
@@ -40,6 +40,8 @@ struct run_list {
     size_t n, cap;
     size_t folders, files; /* how much was looked at */
     char *bad;             /* a file named like a profile where no run is */
+    struct run_skip *shut; /* folders that may not be read */
+    size_t nshut, cap_shut;
 };
 
 /* Finds all runs at or below path. Returns OPS_EIO if path cannot be read,

@@ -104,13 +104,27 @@ for row in json.load(sys.stdin)["rows"]:
     [[ $output == *"ermission denied"* ]]
 }
 
-@test "a folder that may not be read does not hide the others" {
-    mkdir -p "$T/log/a" "$T/log/b"
-    small > "$T/log/a/x.pt.trace.json"
-    chmod 000 "$T/log/b"
-    run limited 20 "$OPSCOPE" info "$T/log"
-    chmod 755 "$T/log/b"
+@test "what may not be read is named, and does not hide the others" {
+    who=
+    if [ "$(id -u)" -eq 0 ]; then
+        command -v setpriv > /dev/null || skip "root reads everything"
+        who="setpriv --reuid 65534 --regid 65534 --clear-groups"
+    fi
+    open=$(mktemp -d /tmp/opscope-XXXXXX)
+    cp "$OPSCOPE" "$open/opscope"
+    mkdir -p "$open/log/a" "$open/log/b"
+    small > "$open/log/a/x.pt.trace.json"
+    small > "$open/log/a/shut.pt.trace.json"
+    : > "$open/log/a/empty.pt.trace.json"
+    chmod -R a+rX "$open"
+    chmod 000 "$open/log/b" "$open/log/a/shut.pt.trace.json"
+    run limited 20 $who "$open/opscope" info "$open/log" --width 0
+    chmod 755 "$open/log/b"
+    rm -rf "$open"
     [ "$status" -eq 0 ]
+    [[ $output == *"log/b: it may not be read; ask its owner"* ]]
+    [[ $output == *"shut.pt.trace.json: it may not be read; ask"* ]]
+    [[ $output == *"empty.pt.trace.json: it is empty; its program was"* ]]
 }
 
 @test "a FIFO that nobody writes into and a device do not hang" {
