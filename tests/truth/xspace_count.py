@@ -63,7 +63,9 @@ SCHEMA = {
              (3, "op_start_rel_micros", INT, 0),
              (4, "op_end_rel_micros", INT, 0),
              (5, "all_end_rel_micros", INT, 0), (6, "memory", "Used", 1),
-             (8, "timeline_label", BYTES, 0)],
+             (8, "timeline_label", BYTES, 0),
+             (14, "op_start_rel_nanos", INT, 0),
+             (15, "op_end_rel_nanos", INT, 0)],
     "Device": [(1, "device", BYTES, 0), (2, "node_stats", "Node", 1)],
     "StepStats": [(1, "dev_stats", "Device", 1)],
     "RunMetadata": [(1, "step_stats", "StepStats", 0)],
@@ -433,10 +435,14 @@ def check_run(step):
              for n in d.node_stats]
     ops = [r for r in run("ops", path) if r["kind"] == "op"]
     times = sum(n.op_end_rel_micros - n.op_start_rel_micros for n in nodes)
+    nanos = sum(n.op_end_rel_nanos - n.op_start_rel_nanos for n in nodes)
+    exact = Decimal(nanos) / 1000
     check(f"{case} nodes", (len(nodes), len(ops), info(path)["spans"]),
           (66, 66, 66))
+    # TensorFlow's tools add up microseconds; the file has nanoseconds as well
     check(f"{case} op time", (times, rows_sum(ops, "calls", "host_us")),
-          (RUNS[step][0], (66, Decimal(RUNS[step][0]))))
+          (RUNS[step][0], (66, exact)))
+    check(f"{case} ns and us", abs(exact - times) < len(nodes), True)
     if RUNS[step][1]:
         check(f"{case} all_end_rel", sum(n.all_end_rel_micros for n in nodes),
               RUNS[step][1])
@@ -446,7 +452,7 @@ def check_run(step):
         label = n.timeline_label.decode()
         want[n.node_name.decode()] = (
             label.split(" = ", 1)[1].split("(", 1)[0],
-            Decimal(n.op_end_rel_micros - n.op_start_rel_micros))
+            Decimal(n.op_end_rel_nanos - n.op_start_rel_nanos) / 1000)
     check(f"{case} types and times", have, want)
     # tfprof books the fused op on Relu
     check(f"{case} conv/Relu", have["conv/Relu"][0], "_FusedConv2D")
