@@ -11,10 +11,11 @@
  *
  * A node's time is op_start to op_end: in nanoseconds where they are there and
  * say the same as the microseconds, which call three quarters of a small
- * graph's nodes 0. TensorFlow's own tools count the microseconds. Its label tells what really ran: conv/Relu = _FusedConv2D
- * becomes the name conv/Relu:_FusedConv2D. Where no thread was recorded (all
- * nodes then say thread 0, though they overlap) nodes are laid out on as many
- * lanes as it takes for none to overlap. */
+ * graph's nodes 0. (TensorFlow's own tools count the microseconds.) A node's
+ * label tells what really ran: conv/Relu = _FusedConv2D becomes the name
+ * conv/Relu:_FusedConv2D. Where no thread was recorded (all nodes then say
+ * thread 0, though they overlap) nodes are laid out on as many lanes as it
+ * takes for none to overlap. */
 #include "import/import.h"
 
 #include "base/pb.h"
@@ -113,7 +114,8 @@ static void add_device(struct stats *s, struct bytes name) {
     else s->devs[s->ndevs++] = d;
 }
 
-/* Returns a + b of a unit of so many ns, or a time that trace_span() refuses. */
+/* Returns a + b, of a unit of so many ns, in ns; or a time that trace_span()
+ * refuses. */
 static int64_t add_ns(int64_t a, int64_t b, int64_t unit) {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ||
