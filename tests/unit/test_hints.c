@@ -252,6 +252,34 @@ static void python_between(void **state) {
 }
 
 /* Copies have their size and kind in arguments: text for the importer. */
+/* The program waits for a collective that another thread carries out: that is
+ * no Python, and beside the computation it still takes its time. */
+static void exchange_on_another_thread(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1), other = tiny_thread(t, 2);
+    for (int i = 0; i < 6; i++) {
+        int64_t at = 6000 * i;
+        char name[32];
+        snprintf(name, sizeof name, "ProfilerStep#%d", i);
+        tiny_span(t, th, SPAN_ANNOTATION, name, at, 5990);
+        for (int k = 0; k < 10; k++)
+            tiny_span(t, th, SPAN_OP, "aten::mm", at + 10 + 100 * k, 100);
+        tiny_span(t, th, SPAN_OP, "c10d::allreduce_", at + 1020, 20);
+        tiny_span(t, other, SPAN_ANNOTATION, "gloo:all_reduce", at + 1030,
+                  4800);
+        tiny_span(t, th, SPAN_OP, "aten::add_", at + 5840, 100);
+    }
+    tiny_seal(t);
+    struct result r = tiny_run(t, "hints", NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_string_equal(id_of(&r, 0), "comm-exposed");
+    int64_t saves = tiny_us(&r, "comm-exposed", "save_us");
+    assert_true(saves > 900 && saves < 1300);
+    result_free(&r);
+    trace_free(t);
+}
+
 static void pageable_copy(void **state) {
     (void)state;
     char *s = calloc(1, 1 << 16);
@@ -319,6 +347,7 @@ int main(void) {
         cmocka_unit_test(in_place_comes_first),
         cmocka_unit_test(full_fp32),
         cmocka_unit_test(python_between),
+        cmocka_unit_test(exchange_on_another_thread),
         cmocka_unit_test(pageable_copy),
         cmocka_unit_test(nothing_to_study),
     };

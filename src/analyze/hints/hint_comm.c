@@ -7,6 +7,7 @@
 #include "analyze/hints/hint.h"
 
 #include "analyze/shared/subresult.h"
+#include "base/sum.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include "model/trace.h"
@@ -51,6 +52,8 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
             late -= s->d.line.v[i].dur - s->trial.host[i];
     }
     if (late < 0) late = 0;
+    int64_t moved = 0, rest = 0;
+    uint32_t last = 0;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         row_id row = s->d.line.v[i].row;
         if (row == ROW_NONE || !span_is_comm(t, row) ||
@@ -61,7 +64,12 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
         if (moves == 0) continue;
         hint_saw(f, row, moves);
         s->trial.host[i] = waits;
+        sat_inc(&moved, moves);
+        last = i;
     }
+    /* it runs beside the rest of the step, and still takes its time */
+    for (uint32_t i = 0; i < s->d.line.n; i++) sat_inc(&rest, s->trial.host[i]);
+    if (moved > rest) sat_inc(&s->trial.host[last], moved - rest);
 }
 
 static void say_exchange(const struct hint_case *c, const struct hint_found *f,

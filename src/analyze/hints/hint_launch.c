@@ -168,6 +168,14 @@ const struct hint_rule hint_launch_bound = {
     .say = say_launch,
 };
 
+/* Does the program wait in that piece for an exchange that another thread
+ * carries out? */
+static bool waits_for_ranks(const struct hint_case *c,
+                            const struct hint_step *s, uint32_t piece) {
+    row_id row = s->d.line.v[piece].row;
+    return row != ROW_NONE && span_is_comm(c->t, row);
+}
+
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
     bool device = s->d.nworks > 0, any = false;
@@ -181,9 +189,12 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
         const struct step_op *p = &s->ops[i];
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
         int64_t host = hint_host(s, p->first, p->end);
+        for (uint32_t k = p->first; k < p->end; k++)
+            if (waits_for_ranks(c, s, k)) host -= hint_host(s, k, k + 1);
         if (host < HINT_PAUSE_US * PS_PER_US) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
-        hint_remove(s, p->first, p->end, false);
+        for (uint32_t k = p->first; k < p->end; k++)
+            if (!waits_for_ranks(c, s, k)) hint_remove(s, k, k + 1, false);
         hint_saw_piece(f, s, most, s->d.line.v[most].row, host);
     }
 }
