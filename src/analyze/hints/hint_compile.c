@@ -8,10 +8,14 @@
 #include "base/sum.h"
 #include <stdio.h>
 
-/* Was it compiled again, inside a step of the source? */
+/* Was it compiled again, inside a step of the source? tf.function traces twice
+ * at its first call, to make variables and then without: what TensorFlow's
+ * first step of a window traces may be all that the program ever does. */
 static bool is_again(const struct hint_case *c, const struct compile_span *s) {
     const struct compile_group *g = &c->compiles->groups[s->group];
     return g->source == c->source && s->again && s->step != ROW_NONE &&
+           (c->framework != FW_TF ||
+            s->step > c->t->sources[c->source].step_first) &&
            g->kind != COMPILE_GUARD;
 }
 

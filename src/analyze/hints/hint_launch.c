@@ -4,6 +4,7 @@
  * time, python-overhead (long stretches of Python that record nothing). */
 #include "analyze/hints/hint.h"
 
+#include "analyze/ops/compile_find.h"
 #include "base/sum.h"
 #include "model/span_class.h"
 #include "model/trace.h"
@@ -168,12 +169,14 @@ const struct hint_rule hint_launch_bound = {
     .say = say_launch,
 };
 
-/* Does the program wait in that piece for an exchange that another thread
- * carries out? */
-static bool waits_for_ranks(const struct hint_case *c,
-                            const struct hint_step *s, uint32_t piece) {
+/* Is that piece without an op something else than Python: does the program wait
+ * for an exchange that another thread carries out, or is something compiled? */
+static bool is_no_python(const struct hint_case *c, const struct hint_step *s,
+                         uint32_t piece) {
     row_id row = s->d.line.v[piece].row;
-    return row != ROW_NONE && span_is_comm(c->t, row);
+    return row != ROW_NONE &&
+           (span_is_comm(c->t, row) ||
+            (c->compiles != NULL && compiles_has(c->compiles, row)));
 }
 
 static void repair_python(const struct hint_case *c, struct hint_step *s,
@@ -190,11 +193,11 @@ static void repair_python(const struct hint_case *c, struct hint_step *s,
         if (p->row != ROW_NONE || p->input || (p->lead && device)) continue;
         int64_t host = hint_host(s, p->first, p->end);
         for (uint32_t k = p->first; k < p->end; k++)
-            if (waits_for_ranks(c, s, k)) host -= hint_host(s, k, k + 1);
+            if (is_no_python(c, s, k)) host -= hint_host(s, k, k + 1);
         if (host < HINT_PAUSE_US * PS_PER_US) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
         for (uint32_t k = p->first; k < p->end; k++)
-            if (!waits_for_ranks(c, s, k)) hint_remove(s, k, k + 1, false);
+            if (!is_no_python(c, s, k)) hint_remove(s, k, k + 1, false);
         hint_saw_piece(f, s, most, s->d.line.v[most].row, host);
     }
 }
@@ -239,6 +242,14 @@ static row_id op_of(const struct hint_case *c, row_id row) {
     return ROW_NONE;
 }
 
+/* Is that piece between the ops: neither one, nor input, nor device work? */
+static bool is_between(const struct hint_case *c, const struct hint_step *s,
+                       uint32_t i) {
+    const struct piece *p = &s->d.line.v[i];
+    return !p->input && s->d.stops[i].first >= s->d.stops[i].end &&
+           op_of(c, p->row) == ROW_NONE && !is_no_python(c, s, i);
+}
+
 /* In a function the ops follow each other: all that is not an op goes. */
 static void repair_eager(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
@@ -256,14 +267,11 @@ static void repair_eager(const struct hint_case *c, struct hint_step *s,
     }
     /* are these most of what the ops of the step do? */
     if (alone <= all / 2 || ops < HINT_GRAPH_KERNELS) return;
-    for (uint32_t i = 0; i < s->d.line.n; i++) {
-        const struct piece *p = &s->d.line.v[i];
-        if (p->input || s->d.stops[i].first < s->d.stops[i].end ||
-            op_of(c, p->row) != ROW_NONE)
-            continue;
-        between += s->trial.host[i];
-        s->trial.host[i] = 0;
-    }
+    for (uint32_t i = 0; i < s->d.line.n; i++)
+        if (is_between(c, s, i)) between += s->trial.host[i];
+    if (between / ops > HINT_EAGER_US * PS_PER_US) return;
+    for (uint32_t i = 0; i < s->d.line.n; i++)
+        if (is_between(c, s, i)) s->trial.host[i] = 0;
     f->other += ops;
     hint_saw(f, ROW_NONE, between);
 }
