@@ -3,7 +3,6 @@
  * a handler, and a write is never interrupted. */
 #include "cmd/until_signal.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <time.h>
 

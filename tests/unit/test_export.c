@@ -9,7 +9,6 @@
 #include "export/places.h"
 #include "import/import.h"
 #include "model/args.h"
-#include "model/kind.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

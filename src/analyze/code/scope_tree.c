@@ -11,7 +11,6 @@
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/op_inputs.h"
 #include "analyze/shared/own.h"
 #include "base/sum.h"

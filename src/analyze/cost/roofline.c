@@ -13,7 +13,6 @@
 #include "analyze/cost/device_peak.h"
 #include "analyze/cost/op_cost.h"
 #include "analyze/shared/host_tree.h"
-#include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/map.h"

@@ -4,15 +4,12 @@
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_levels.h"
 #include "analyze/memory/mem_site.h"
-#include "analyze/shared/label.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "base/vec.h"
-#include "model/span_at.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "analyze/ops/hlo_cols.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
 #include "base/array.h"
@@ -14,7 +13,6 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/hlo/hlo.h"
-#include "model/launch.h"
 #include "model/span_class.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,11 +14,9 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/format.h"
-#include "model/span_at.h"
 #include "model/span_class.h"
 #include "names/compiler_names.h"
 #include "names/op_names.h"
-#include <assert.h>
 #include <stdlib.h>
 
 /* Is it a better example: more, or as much and first by the alphabet? So the

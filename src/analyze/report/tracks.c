@@ -4,7 +4,6 @@
 #include "analyze/analyze.h"
 
 #include "analyze/shared/intervals.h"
-#include "analyze/shared/label.h"
 #include "base/array.h"
 
 static const char *const kind_words[] = {

@@ -7,7 +7,6 @@
 #include "analyze/analyze.h"
 
 #include "analyze/shared/host_tree.h"
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"

@@ -6,7 +6,6 @@
 
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/steps/gaps.h"

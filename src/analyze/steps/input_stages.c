@@ -14,7 +14,6 @@
 #include "analyze/analyze.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/phases.h"
-#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"

@@ -3,7 +3,6 @@
  * went. The phases sum to the step, to the picosecond. */
 #include "analyze/analyze.h"
 
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/steps/overhead.h"

@@ -5,7 +5,6 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 #include <ctype.h>
 #include <inttypes.h>

@@ -11,7 +11,6 @@
 
 #include "base/io/file.h"
 #include "import/import.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 
 #include <inttypes.h>

@@ -18,7 +18,6 @@
 #include "model/trace_fill.h"
 #include "names/pattern.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo_impl.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 
 #include <inttypes.h>
