@@ -6,7 +6,6 @@
 #define CAPTURE_LAUNCH_H
 
 #include "base/err.h"
-#include "capture/recover_run.h"
 #include "capture/rundir.h"
 
 #include <stdbool.h>

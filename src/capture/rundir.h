@@ -5,6 +5,11 @@
 #define CAPTURE_RUNDIR_H
 
 #include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tree;
 
 struct rundir {
     char *logdir; /* absolute */
@@ -25,5 +30,35 @@ void rundir_free(struct rundir *d);
 /* Removes the folders again that rundir_make made, as far as they are empty:
  * there was nothing to record. */
 void rundir_unmake(const struct rundir *d);
+
+/* What the processes of a program recorded themselves, in that folder: profiles
+ * that they closed, and rings of those that died (see ring/ring.h), which a
+ * pointer file "<stem>.ring" beside the profile leads to. */
+
+/* Returns how many processes of the tree live and record into this folder. */
+size_t recover_run_live(const char *dir, const struct tree *tree);
+
+/* Did any process begin to record into this folder? */
+bool recover_run_any(const char *dir);
+
+struct run_recovered {
+    size_t profiles; /* files that processes wrote, the saved ones included */
+    size_t saved;    /* recordings that were finished for a dead process */
+    size_t failed;   /* those that could not be; the first one: */
+    char why[300];
+    uint64_t events; /* in the saved ones */
+    uint64_t rest;   /* of these: taken from memory, not yet in a file */
+    uint64_t drops;  /* that the dead processes had counted */
+};
+
+/* Finishes the recordings that dead processes left in the folder, and adds them
+ * to out. Rings of living processes are left alone, and, unless the folder is
+ * `alone` for this tree, those of others. While the program runs this gives
+ * back the memory of processes that have ended. */
+void recover_run_dead(const char *dir, const struct tree *tree, bool alone,
+                      struct run_recovered *out);
+/* Does the same for the last time, and counts what there is. */
+void recover_run_all(const char *dir, const struct tree *tree, bool alone,
+                     struct run_recovered *out);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include "cmd/command.h"
 #include "cmd/show.h"
-#include "cmd/until_signal.h"
 #include "present/present.h"
 #include "present/width.h"
 #include "scalars/logdir.h"

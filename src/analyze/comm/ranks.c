@@ -9,7 +9,6 @@
 #include "analyze/analyze.h"
 
 #include "analyze/comm/collective.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/shared/own.h"
 #include "analyze/shared/phases.h"
 #include "base/array.h"

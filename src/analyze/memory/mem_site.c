@@ -21,7 +21,6 @@
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/span_class.h"
-#include "model/trace.h"
 #include "names/dtype.h"
 #include "names/frame_name.h"
 #include "names/kernel_names.h"

@@ -2,7 +2,6 @@
  * copies: one row per kind of transfer, pageable apart from pinned. The time
  * of a copy is exposed where no kernel of its device runs meanwhile. */
 #include "analyze/analyze.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"

@@ -7,7 +7,6 @@
 
 #include "analyze/analyze.h"
 #include "analyze/shared/host_tree.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/phases.h"
 #include "base/map.h"

@@ -3,7 +3,6 @@
  * per stream: what `trace --track` takes, and where the events are. */
 #include "analyze/analyze.h"
 
-#include "analyze/shared/intervals.h"
 #include "base/array.h"
 
 static const char *const kind_words[] = {

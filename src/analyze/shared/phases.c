@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/sort.h"
-#include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
 #include "names/input_names.h"

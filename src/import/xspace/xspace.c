@@ -13,7 +13,6 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "base/xspace.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
 #include "names/pattern.h"
