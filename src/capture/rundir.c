@@ -2,7 +2,7 @@
  * The run's folder before the program and after it. mkdir() decides which
  * process is first: there is no look before it. A pointer file or a ring may be
  * damaged or belong to others: every byte is checked before it is believed. */
-#include "capture/rundir.h"
+#include "capture/launch.h"
 
 #include "capture/tree.h"
 #include "ring/recover.h"

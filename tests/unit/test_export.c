@@ -4,7 +4,7 @@
 #include "export/export.h"
 
 #include "base/io/file.h"
-#include "base/io/gzip.h"
+#include "base/io/inflate.h"
 #include "base/text/json_text.h"
 #include "export/places.h"
 #include "import/import.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tables of HLO, and the way from a span to its instruction. Spans refer to
- * instructions by what launch.h keeps of them, module and name, once per
+ * instructions by what struct launch keeps of them, module and name, once per
  * category and not once per span: the answer is worked out at the seal, for
  * each category, and a lookup is one index. */
 #include "model/hlo/hlo.h"

@@ -101,7 +101,7 @@ bool hlo_seal(struct trace *t);
  * known. O(1). */
 const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row);
 
-/* Does the same for a category of spans of a source; see launch.h. */
+/* Does the same for a category of spans of a source; see struct launch. */
 const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
                                    uint32_t cat);
 

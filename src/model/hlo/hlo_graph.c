@@ -18,7 +18,6 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/vec.h"
-#include "model/hlo/hlo_align.h"
 #include "model/hlo/hlo_impl.h"
 #include "model/trace_fill.h"
 #include "names/kernel_names.h"
