@@ -6,7 +6,6 @@
 
 #include "analyze/analyze.h"
 #include "api/run.h"
-#include "cmd/show.h"
 #include "load/profiles.h"
 #include "present/present.h"
 #include <signal.h>

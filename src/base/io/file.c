@@ -318,11 +318,6 @@ static int drain(struct own *o, int fd, struct ops_err *e) {
     return 0;
 }
 
-static size_t by_ratio(size_t disk) {
-    size_t most = SIZE_MAX / 4;
-    return disk > most / FILE_MAX_RATIO ? most : disk * FILE_MAX_RATIO;
-}
-
 /* If the contents are compressed, puts what is inside in their place: at most
  * what the ratio allows, and seven eighths of the room that is left, since
  * others need the folder, too. */
@@ -335,7 +330,8 @@ static int unpack(struct own *o, struct ops_err *e) {
     bool damaged;
     /* Files that are inflated at the same time may both get the rest of it. */
     size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
-    size_t fair = by_ratio(o->f.disk_bytes);
+    size_t disk = o->f.disk_bytes, fair = SIZE_MAX / 4;
+    if (disk <= fair / FILE_MAX_RATIO) fair = disk * FILE_MAX_RATIO;
     size_t limit = fair + (used < RATIO_SLACK ? RATIO_SLACK - used : 0);
     size_t room = scratch_left(&s), most = room - room / 8;
     int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, &s,

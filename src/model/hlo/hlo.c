@@ -191,18 +191,12 @@ bool hlo_seal(struct trace *t) {
     return index_labels(t) && hlo_place_graphs(t) && index_cats(t);
 }
 
-const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
-                                   uint32_t cat) {
+const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {
     const struct hlo *h = t->hlo;
     if (h == NULL) return NULL;
-    uint32_t at = map_get(&h->by_cat, name_key(source, cat));
-    return at == MAP_NONE ? NULL : &h->instrs[at];
-}
-
-const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {
-    if (t->hlo == NULL) return NULL;
     uint32_t source = t->tracks[t->spans.track[row]].source;
-    return hlo_of_cat(t, source, span_cat(t, row));
+    uint32_t at = map_get(&h->by_cat, name_key(source, span_cat(t, row)));
+    return at == MAP_NONE ? NULL : &h->instrs[at];
 }
 
 size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
