@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs a program to its end, watching it and all its descendants. The program
  * notices nothing: it has our terminal, our descriptors and our process group,
- * and the signals' masks and dispositions that we were started with. */
+ * and the signals' masks and dispositions that we were started with. What it
+ * records goes into the run's folder. */
 #ifndef CAPTURE_LAUNCH_H
 #define CAPTURE_LAUNCH_H
 

@@ -106,8 +106,6 @@ size_t name_group_prefix(struct bytes name) {
     return BYTES_STARTS(name, "ProfilerStep#") ? strlen("ProfilerStep") : 0;
 }
 
-/* The kind of a collective is told by the letters of its name alone, so that
- * all_reduce, AllReduce and all-reduce are one spelling. */
 const char *coll_kind_name(enum coll_kind k) {
     static const char *const names[COLL_KINDS] = {
         "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier",
@@ -139,6 +137,8 @@ static const struct pattern kinds[] = {
 };
 /* clang-format on */
 
+/* The letters of the name alone count, so that all_reduce, AllReduce and
+ * all-reduce are one spelling. */
 enum coll_kind coll_kind_of(struct bytes name) {
     uint8_t text[96]; /* what names a collective stands at its start */
     size_t n = 0;
