@@ -79,9 +79,9 @@ KNOWS_FORMATS = {"import", "scalars"}
 # Who may know an op by its name: the folder of names, and the costs of ops.
 KNOWS_OPS = ("names/", "analyze/cost/")
 READS_OTHERS = {"overview", "hints"}
-# What a signal handler must know has no other place; what makes hashes
-# unforeseeable is drawn once; what files inflate to is bounded for all of them.
-GLOBALS = {"src/base/io/guard.c", "src/base/hash.c", "src/base/io/file.c"}
+# What a signal handler must know has no other place, and what files inflate to
+# is bounded for all of them; what makes hashes unforeseeable is drawn once.
+GLOBALS = {"src/base/io/file.c", "src/base/hash.c"}
 # main(), the child that could not become the program, and the thread that ends
 # a program in the place of its last one.
 LEAVES = {"cmd/main.c", "capture/launch.c", "rec/keeper.c"}

@@ -4,6 +4,7 @@
  * An analysis itself knows nothing of --top, --sort or --name. */
 #include "analyze/analyze.h"
 
+#include "base/array.h"
 #include "base/io/file.h"
 #include "base/text/glob.h"
 #include "base/text/suggest.h"
@@ -284,4 +285,78 @@ void select_free(struct selection *s) {
     free(s->source_in);
     free(s->step_in);
     *s = (struct selection){0};
+}
+
+int mem_scope_init(struct mem_scope *m, const struct selection *s,
+                   uint32_t source, bool *in, struct ops_err *e) {
+    *m = (struct mem_scope){.all = s->all || !s->by_step};
+    *in = s->all || s->source_in[source];
+    if (m->all || !*in) return 0;
+    const struct source *src = &s->t->sources[source];
+    for (size_t i = src->step_first; i < src->step_end; i++) {
+        const struct step *st = &s->t->steps[i];
+        if (!s->step_in[i]) continue;
+        if (!intervals_add(&m->times, st->ts, st->ts + st->dur)) {
+            mem_scope_free(m);
+            return fail_oom(e);
+        }
+    }
+    intervals_union(&m->times);
+    return 0;
+}
+
+void mem_scope_free(struct mem_scope *m) { intervals_free(&m->times); }
+
+bool mem_scope_has(const void *mem_scope, int64_t ts) {
+    const struct mem_scope *m = mem_scope;
+    return m->all || intervals_contain(&m->times, ts);
+}
+
+int subresult_run(struct subresult *p, const char *analysis, const char *opt,
+                  const char *value, const struct trace *t,
+                  const struct opts *o, struct ops_err *e) {
+    static const char *const scope[] = {"steps", "host", "rank"};
+    const struct analysis *a = analysis_find(analysis);
+    assert(a != NULL && !p->have);
+    struct opts own;
+    opts_init(&own, analysis_common_opts, a->opts, NULL);
+    if (opt != NULL) TRY(opts_set(&own, opt, value, e));
+    for (size_t i = 0; i < COUNT(scope); i++)
+        if (opts_given(o, scope[i]))
+            TRY(opts_set(&own, scope[i], opts_text(o, scope[i]), e));
+    TRY(analysis_run(a, t, &own, 0, &p->r, e));
+    p->have = true;
+    return 0;
+}
+
+void subresult_free(struct subresult *p) {
+    if (p->have) result_free(&p->r);
+    p->have = false;
+}
+
+struct cell subresult_cell(const struct result *r, size_t row,
+                           const char *col) {
+    if (r == NULL || r->ncols == 0) return (struct cell){.null = true};
+    int c = result_find_col(r, col);
+    assert(c >= 0);
+    if (row >= r->nrows) return (struct cell){.null = true};
+    return result_cell(r, row, (size_t)c);
+}
+
+const char *label_source(struct result *r, const struct trace *t,
+                         uint32_t source) {
+    const struct source *s = &t->sources[source];
+    const char *host = s->host ? strs_text(&t->strs, s->host) : NULL;
+    if (s->rank < 0) return host;
+    return arena_fmt(&r->arena, "%s%srank %lld", host ? host : "",
+                     host ? " " : "", (long long)s->rank);
+}
+
+const char *label_device(struct result *r, const struct trace *t,
+                         uint32_t source, uint32_t device) {
+    const char *what = device < t->ndevices
+                           ? strs_text(&t->strs, t->devices[device].label)
+                           : "host";
+    const char *on = t->nprocesses > 1 ? label_source(r, t, source) : NULL;
+    return on == NULL ? what : arena_fmt(&r->arena, "%s %s", on, what);
 }

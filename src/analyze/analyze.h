@@ -5,6 +5,7 @@
 #ifndef ANALYZE_ANALYZE_H
 #define ANALYZE_ANALYZE_H
 
+#include "analyze/shared/intervals.h"
 #include "base/opt.h"
 #include "model/result.h"
 #include "model/trace.h"
@@ -63,5 +64,51 @@ static inline bool select_has(const struct selection *s, row_id r) {
     uint32_t step = t->spans.step[r];
     return step != ROW_NONE && s->step_in[step];
 }
+
+/* Which memory events count, by the same options: events belong to no span, so
+ * those of a step are the ones inside its time. */
+struct mem_scope {
+    bool all;
+    struct intervals times; /* of the steps that count */
+};
+
+/* Sets m up for one source; *in is false when none of the source counts. */
+int mem_scope_init(struct mem_scope *m, const struct selection *s,
+                   uint32_t source, bool *in, struct ops_err *e);
+void mem_scope_free(struct mem_scope *m);
+
+/* Does an event at ts count? */
+bool mem_scope_has(const void *mem_scope, int64_t ts);
+
+/* The result of another analysis over the same trace and scope, for those that
+ * read them (overview, hints). A zeroed one is empty. */
+struct subresult {
+    struct result r;
+    bool have; /* r is there, to be freed */
+};
+
+/* Runs the analysis as a user would: by name, with its own defaults, the scope
+ * (--steps, --host, --rank) of o, and one more option: opt (NULL: none) gets
+ * value. */
+int subresult_run(struct subresult *p, const char *analysis, const char *opt,
+                  const char *value, const struct trace *t,
+                  const struct opts *o, struct ops_err *e);
+void subresult_free(struct subresult *p);
+
+/* Returns the cell of a column, which must exist (asserted); a null cell if
+ * there is no such row, or r is NULL or was never filled. */
+struct cell subresult_cell(const struct result *r, size_t row, const char *col);
+
+/* Where something ran, in words that live as long as the trace and the result.
+ * With one source "GPU 0" says it all; with the ranks of a job it is
+ * "rank 1 GPU 0". */
+
+/* Returns "node3 rank 1", "rank 1" or "node3"; NULL if neither is recorded. */
+const char *label_source(struct result *r, const struct trace *t,
+                         uint32_t source);
+
+/* Returns the label of a device of that source; ROW_NONE is the host. */
+const char *label_device(struct result *r, const struct trace *t,
+                         uint32_t source, uint32_t device);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Commands that are not analyses, listed in commands.def; analyses become
- * commands by themselves. */
+ * commands by themselves. And what commands share: loading profiles, showing
+ * results, waiting. */
 #ifndef CMD_COMMAND_H
 #define CMD_COMMAND_H
 
-#include "base/err.h"
+#include "base/io/sink.h"
 #include "base/opt.h"
+#include "model/result.h"
+#include <stdarg.h>
 
 /* Exit codes, fixed by the interface. */
 enum {
@@ -64,5 +67,48 @@ struct profiles;
  * profiles_free. */
 int profiles_load(const struct opts *o, int argc, char **argv,
                   struct profiles *out, struct ops_err *e);
+
+/* Results and pages go to stdout; what the program says of itself goes to
+ * stderr (show.c). */
+
+/* Prints a result as --format says. */
+int show_result(const struct result *r, const struct opts *o,
+                struct ops_err *e);
+
+/* Does the same to another descriptor than stdout. */
+int show_result_on(int fd, const struct result *r, const struct opts *o,
+                   struct ops_err *e);
+
+struct presenter; /* present/present.h */
+
+/* Returns the presenter of --format. */
+const struct presenter *show_as(const struct opts *o);
+
+/* Returns the columns of the screen: --width, the terminal, COLUMNS, or 120; 0
+ * for no limit. */
+int show_width(const struct opts *o);
+
+/* Writes one line to stderr, "opscope: ...". It may quote anything: see
+ * base/text/plain.h. */
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void vsay(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
+
+/* Commands that go on until they are told to stop wait here between two looks,
+ * such that Ctrl-C ends the command in order, with exit status 0.
+ *
+ * left and pause_s are the looks that --count allows and the pause between two
+ * that --interval asks for. Both options must be in o's tables. */
+struct until_signal {
+    int64_t left; /* looks; -1: no end */
+    double pause_s;
+};
+
+/* Blocks SIGINT and SIGTERM: until_signal_wait() takes them. */
+int until_signal_start(struct until_signal *l, const struct opts *o,
+                       struct ops_err *e);
+
+/* Waits for the pause to pass. Returns false if that was the last look, or the
+ * user wants to stop. */
+bool until_signal_wait(struct until_signal *l);
 
 #endif

@@ -5,7 +5,6 @@
 #include "analyze/analyze.h"
 #include "base/text/suggest.h"
 #include "cmd/command.h"
-#include "cmd/show.h"
 #include "export/export.h"
 #include "import/import.h"
 #include "present/width.h"

@@ -4,7 +4,6 @@
 #define CMD_HELP_H
 
 #include "base/io/sink.h"
-#include "base/opt.h"
 #include "model/result.h"
 
 int help_version(struct ops_err *e);

@@ -7,7 +7,6 @@
 #include "base/text/suggest.h"
 #include "cmd/command.h"
 #include "cmd/help.h"
-#include "cmd/show.h"
 #include "present/present.h"
 #include <locale.h>
 #include <signal.h>

@@ -7,7 +7,6 @@
 #include "capture/launch.h"
 #include "capture/tree.h"
 #include "cmd/command.h"
-#include "cmd/show.h"
 #include "load/profiles.h"
 #include "present/present.h"
 #include <errno.h>

@@ -3,8 +3,6 @@
 #include "analyze/analyze.h"
 #include "base/array.h"
 #include "cmd/command.h"
-#include "cmd/show.h"
-#include "cmd/until_signal.h"
 #include "present/present.h"
 #include "present/width.h"
 #include "scalars/logdir.h"

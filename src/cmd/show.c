@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which form a result takes, and what the terminal can do. */
-#include "cmd/show.h"
+#include "cmd/command.h"
 
 #include "present/present.h"
 #include <langinfo.h>

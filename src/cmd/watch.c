@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "base/io/sink.h"
 #include "cmd/command.h"
-#include "cmd/show.h"
-#include "cmd/until_signal.h"
 #include "cmd/watch_target.h"
 #include "import/import.h"
 #include "load/runs.h"

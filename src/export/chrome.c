@@ -11,7 +11,7 @@
  *     ]}
  *
  * Viewers pass over keys that they do not know. Three of ours make the way
- * back exact: "kind" in an event (kind.h), "kind" in a thread's name, and
+ * back exact: "kind" in an event (kind_name), "kind" in a thread's name, and
  * correlation_id in args, which here is one number per launching call. */
 #include "export/export.h"
 
@@ -21,8 +21,6 @@
 #include "export/places.h"
 #include "model/args.h"
 #include "model/format.h"
-#include "model/kind.h"
-#include "model/launch.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -194,7 +192,7 @@ static void put_cat(struct writer *w, row_id row) {
                  bytes_of(words[kind < SPAN_KINDS ? kind : SPAN_OTHER]));
 }
 
-/* Writes how a kernel was launched (model/launch.h), for readers of ours. */
+/* Writes how a kernel was launched (struct launch), for readers of ours. */
 static void put_launch(struct writer *w, row_id row) {
     struct launch l;
     if (!launch_of_cat(w->t, span_cat(w->t, row), &l)) return;

@@ -2,7 +2,7 @@
  * The table of exporters, the choice of one, and the gzip layer before it. */
 #include "export/export.h"
 
-#include "base/io/gzip.h"
+#include "base/io/inflate.h"
 #include "base/text/suggest.h"
 #include <stdio.h>
 #include <string.h>

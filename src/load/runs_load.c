@@ -76,14 +76,6 @@ static bool files_overlap(const struct loaded_file *a,
     return lo < a->hi && a->lo < hi;
 }
 
-/* Do both cover the same time, and not say that they are of two ranks? */
-static bool may_join(const struct loaded_file *trace,
-                     const struct loaded_file *snap) {
-    if (trace->t == NULL || is_snapshot(trace)) return false;
-    int64_t a = trace->t->sources[0].rank, b = snap->t->sources[0].rank;
-    return (a < 0 || b < 0 || a == b) && files_overlap(trace, snap);
-}
-
 static bool has_device_events(const struct trace *t) {
     for (size_t i = 0; i < t->mem.n; i++)
         if (t->allocators[t->mem.allocator[i]].device != ROW_NONE) return true;
@@ -106,7 +98,9 @@ static int partner(const struct loaded_file *v, size_t n, size_t snap,
         if (v[i].t == NULL || is_snapshot(&v[i])) continue;
         if (left->pairs == 0) return 0;
         left->pairs--;
-        if (!may_join(&v[i], &v[snap])) continue;
+        int64_t a = v[i].t->sources[0].rank, b = v[snap].t->sources[0].rank;
+        if (a >= 0 && b >= 0 && a != b) continue; /* two ranks */
+        if (!files_overlap(&v[i], &v[snap])) continue;
         uint64_t cost = v[i].t->mem.n + v[snap].t->mem.n;
         if (cost > left->events) return 0;
         left->events -= cost;

@@ -6,7 +6,6 @@
 #include "base/text/json.h"
 #include "base/text/json_text.h"
 #include "base/text/number.h"
-#include "model/format.h"
 #include <inttypes.h>
 #include <math.h>
 

@@ -11,6 +11,7 @@
  */
 #include "model/seal.h"
 
+#include "base/array.h"
 #include "base/par.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -18,6 +19,7 @@
 #include "model/trace_fill.h"
 #include "names/name_class.h"
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -366,6 +368,65 @@ static void find_windows(struct trace *t) {
             t->sources[i].window_ts = t->sources[i].window_end = 0;
 }
 
+/* Lays n numbers out in groups. The group of number i is the uint32_t that
+ * stands `at` bytes into the i-th row of `size` bytes; a number in no group has
+ * one of `groups` or more. */
+static bool make_lists(struct lists *l, size_t n, size_t groups,
+                       const void *rows, size_t at, size_t size) {
+    l->v = malloc((n + 1) * sizeof *l->v);
+    l->first = calloc(groups + 2, sizeof *l->first);
+    if (l->v == NULL || l->first == NULL) return false;
+#define GROUP(i) (*(const uint32_t *)((const char *)rows + (i)*size + at))
+    /* counts stand one further on, so that filling moves each into its place */
+    for (size_t i = 0; i < n; i++)
+        if (GROUP(i) < groups) l->first[GROUP(i) + 2]++;
+    for (size_t g = 1; g < groups + 2; g++) l->first[g] += l->first[g - 1];
+    for (size_t i = 0; i < n; i++)
+        if (GROUP(i) < groups) l->v[l->first[GROUP(i) + 1]++] = (uint32_t)i;
+#undef GROUP
+    return true;
+}
+
+/* Lists the memory events of each allocator, which are sorted and have their
+ * sizes, and the allocators of each source. */
+static bool seal_mem_lists(struct trace *t) {
+    size_t n = t->nallocators, at = 0;
+    t->mem_first = malloc((n + 1) * sizeof *t->mem_first);
+    if (t->mem_first == NULL) return false;
+    for (size_t i = 0; i <= n; i++) {
+        while (at < t->mem.n && t->mem.allocator[at] < i) at++;
+        t->mem_first[i] = at;
+    }
+    return make_lists(&t->allocators_of, n, t->nsources, t->allocators,
+                      offsetof(struct allocator, source),
+                      sizeof *t->allocators);
+}
+
+static bool seal_lists(struct trace *t) {
+    size_t size = sizeof *t->tracks;
+    return make_lists(&t->of_source, t->ntracks, t->nsources, t->tracks,
+                      offsetof(struct track, source), size) &&
+           make_lists(&t->of_device, t->ntracks, t->ndevices, t->tracks,
+                      offsetof(struct track, device), size) &&
+           make_lists(&t->meta_of, t->nmeta, t->nsources, t->meta,
+                      offsetof(struct meta, source), sizeof *t->meta);
+}
+
+/* What several analyses need of a sealed trace is worked out once. The trace
+ * stays const for all of them: a memo stands beside it, behind its own lock. */
+struct memo {
+    pthread_mutex_t lock;
+    void *v; /* NULL: nobody has asked yet */
+    void (*drop)(void *v);
+};
+
+static bool seal_memos(struct trace *t) {
+    t->memos = calloc(MEMOS, sizeof *t->memos);
+    for (size_t i = 0; t->memos != NULL && i < MEMOS; i++)
+        pthread_mutex_init(&t->memos[i].lock, NULL);
+    return t->memos != NULL;
+}
+
 /* What stands on the nesting. */
 static bool seal_host(void *ctx) {
     struct trace *t = ctx;
@@ -437,4 +498,33 @@ int trace_seal(struct trace *t, struct ops_err *e) {
     trim(t);
     t->sealed = true;
     return 0;
+}
+
+const void *trace_memo(const struct trace *t, enum memo_id id,
+                       void *(*make)(const struct trace *t),
+                       void (*drop)(void *v)) {
+    assert(t->sealed);
+    struct memo *m = &t->memos[id];
+    pthread_mutex_lock(&m->lock);
+    if (m->v == NULL) m->v = make(t);
+    m->drop = drop;
+    const void *v = m->v;
+    pthread_mutex_unlock(&m->lock);
+    return v;
+}
+
+void seal_free(struct trace *t) {
+    struct lists *all[] = {&t->of_source, &t->of_device, &t->meta_of,
+                           &t->allocators_of};
+    free(t->mem_first);
+    for (size_t i = 0; i < COUNT(all); i++) {
+        free(all[i]->v);
+        free(all[i]->first);
+    }
+    for (size_t i = 0; t->memos != NULL && i < MEMOS; i++) {
+        struct memo *m = &t->memos[i];
+        if (m->v != NULL) m->drop(m->v);
+        pthread_mutex_destroy(&m->lock);
+    }
+    free(t->memos);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The parts of trace_seal(), each in its own file, for no other file. */
+ * The larger parts of trace_seal(), each in its own file, for no other file. */
 #ifndef MODEL_SEAL_H
 #define MODEL_SEAL_H
 
@@ -32,16 +32,7 @@ bool seal_mem_sizes(struct trace *t);
 /* Frees what only filling and sealing need: halves, hints and lookup maps. */
 void trace_drop_halves(struct trace *t);
 
-/* Lists which rows belong to which (lists.c). The tables of sources, devices,
- * tracks and meta are complete. Returns false if out of memory. */
-bool seal_lists(struct trace *t);
-/* Does the same for memory events, which are sorted and have their sizes. */
-bool seal_mem_lists(struct trace *t);
-void free_lists(struct trace *t);
-
-/* Makes empty places for what trace_memo() keeps (memo.c). Returns false if out
- * of memory. */
-bool seal_memos(struct trace *t);
-void free_memos(struct trace *t);
+/* Frees what only sealing makes: lists of rows, and what trace_memo() keeps. */
+void seal_free(struct trace *t);
 
 #endif

@@ -102,11 +102,6 @@ static struct bytes telling(struct bytes path) {
     return (struct bytes){path.p + skip, path.n - skip};
 }
 
-static bool is_recorder(const struct trace *t, uint32_t frame) {
-    str_id name = t->stacks.frames[frame].name;
-    return frame_name_is_recorder(strs_bytes(&t->strs, name));
-}
-
 /* Appends as much of b as fits. Returns the new length. */
 static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
     size_t n = b.n < cap - 1 - len ? b.n : cap - 1 - len;
@@ -140,8 +135,10 @@ size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
     bool lines = false;
     for (size_t i = first; i < end && !lines; i++)
         lines = s->frames[s->items[i]].line > 0;
-    while (!lines && first + 1 < end && is_recorder(t, s->items[first]))
-        first++;
+    for (; !lines && first + 1 < end; first++) {
+        str_id name = s->frames[s->items[first]].name;
+        if (!frame_name_is_recorder(strs_bytes(&t->strs, name))) break;
+    }
     for (size_t i = first; i < end && n > 0; i++) {
         const struct frame *f = &s->frames[s->items[i]];
         if (lines && f->line <= 0) continue;

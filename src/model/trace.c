@@ -80,8 +80,7 @@ void trace_free(struct trace *t) {
                       t->stacks.items, t->stacks.first};
     for (size_t i = 0; i < COUNT(tables); i++) free(tables[i]);
     hlo_free(t->hlo);
-    free_lists(t);
-    free_memos(t);
+    seal_free(t);
     strs_free(&t->strs);
     arena_free(&t->arena);
     free(t);

@@ -113,7 +113,7 @@ struct spans {
 };
 
 /* What all rows of one kind share: the source's word for it and, of device
- * work, what it was launched as (model/launch.h). 0 if not recorded. */
+ * work, what it was launched as (struct launch). 0 if not recorded. */
 struct category {
     str_id text;
     str_id hlo_op, tf_op, details, module;
@@ -539,6 +539,50 @@ size_t trace_links_from(const struct trace *t, row_id host_row, size_t *first);
 /* Returns the first row of the track that starts at ts or later; the track's
  * end if there is none. O(log rows). */
 row_id trace_row_at(const struct trace *t, const struct track *tr, int64_t ts);
+
+/* How far up a stack is looked: real ones are tens deep, deep recursion in
+ * Python a thousand; a made-up file must not cost n times n. */
+enum { CLIMB_MAX = 10000 };
+
+/* Returns the innermost span of the track that runs at ts (start <= ts < end);
+ * ROW_NONE if none does. O(log n + depth). */
+row_id span_at(const struct trace *t, uint32_t track, int64_t ts);
+
+/* Does the same for many instants in about the order of time: *near is the row
+ * from which to look on (0 at first), and becomes one close to ts. O(log of the
+ * distance + depth); an instant before *near costs a search of all. */
+row_id span_at_near(const struct trace *t, uint32_t track, int64_t ts,
+                    row_id *near);
+
+/* Kinds and flags of spans as words, on screen and in the files that opscope
+ * writes for other viewers and reads back. kind_name returns "op", "kernel",
+ * ...; "other" for anything else. */
+const char *kind_name(uint8_t kind);
+
+/* Returns the word for flag bit number i; NULL if it is not written (instants
+ * and overlapping spans show in their form already). */
+const char *flag_name(unsigned i);
+
+/* Reads "annotation step": a kind, then flags, blanks between them. Returns
+ * false if the first word is no kind; unknown flags are passed over. */
+bool kind_parse(struct bytes words, uint8_t *kind, uint8_t *flags);
+
+/* What all launches of one kernel variant share: the op it was compiled from,
+ * its launch shape (CUPTI's details) and the compiled module, "jit_step(8623)".
+ * Profilers repeat these on every kernel; they are kept once, in the row's
+ * category, so that a table of millions of kernels reads them only a few
+ * times. */
+struct launch {
+    struct bytes hlo_op, tf_op, details, module; /* n is 0: not recorded */
+};
+
+/* Returns the category of these facts, made when new; 0 if there is nothing to
+ * say or no room for more categories. */
+uint32_t launch_cat(struct trace *t, const struct launch *l);
+
+/* Gives the facts of a category, borrowed from the trace. Returns false if it
+ * has none. */
+bool launch_of_cat(const struct trace *t, uint32_t cat, struct launch *out);
 
 /* Returns the Python track of each track, ROW_NONE where it has none; NULL when
  * out of memory. The caller frees it. */

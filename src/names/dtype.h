@@ -7,7 +7,6 @@
 #define NAMES_DTYPE_H
 
 #include "base/bytes.h"
-#include <stdbool.h>
 
 /* clang-format off */
 enum dtype {

@@ -7,7 +7,6 @@
 
 #include "base/io/sink.h"
 #include <stddef.h>
-#include <stdint.h>
 
 /* Return the columns of a text, or of its first n bytes, as text_put writes
  * it. */

@@ -37,7 +37,6 @@
 #include "api/run.h"
 #include "base/io/file.h"
 #include "cmd/command.h"
-#include "cmd/show.h"
 #include "export/export.h"
 #include "import/import.h"
 #include "load/profiles.h"

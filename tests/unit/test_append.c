@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Joining traces: nothing is lost, numbers are moved, times are shifted. */
-#include "model/launch.h"
 #include "tiny.h"
 
 #include <stdio.h>

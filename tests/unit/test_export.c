@@ -4,12 +4,11 @@
 #include "export/export.h"
 
 #include "base/io/file.h"
-#include "base/io/gzip.h"
+#include "base/io/inflate.h"
 #include "base/text/json_text.h"
 #include "export/places.h"
 #include "import/import.h"
 #include "model/args.h"
-#include "model/kind.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -4,7 +4,6 @@
  * tests/truth/hlo_check.py. */
 #include "import/import.h"
 #include "model/hlo/hlo.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 #include "unit/formats.h"
 #include "unit/pbwrite.h"

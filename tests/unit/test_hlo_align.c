@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which instruction launched which kernel: order and names together. */
 #include "model/hlo/hlo.h"
-#include "model/hlo/hlo_align.h"
+#include "model/hlo/hlo_impl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Own times against their definition, on tracks made at random: instant by
  * instant, who opened last of those that are open. */
+#include "analyze/shared/intervals.h"
 #include "analyze/shared/own.h"
 
-#include "analyze/shared/once.h"
 #include <stdlib.h>
 
 #include "unit/tiny.h"

@@ -35,7 +35,7 @@ static void check_view(struct rig *g, size_t view, const int want[PHASES]) {
     struct phases p;
     struct ops_err e;
     int64_t parts[PHASES], sum = 0;
-    assert_int_equal(phases_init(&p, g->t, &e), 0);
+    assert_int_equal(phases_get(&p, g->t, &e), 0);
     assert_true(view < p.nviews);
     phases_split(&p.views[view], 0, 100 * US, parts);
     for (int i = 0; i < PHASES; i++) {
@@ -43,7 +43,6 @@ static void check_view(struct rig *g, size_t view, const int want[PHASES]) {
         sum += parts[i];
     }
     assert_int_equal(sum, 100 * US);
-    phases_free(&p);
 }
 
 #define CHECK(g, ...)                                                          \
@@ -402,7 +401,7 @@ static void check_random(uint32_t *seed, bool gpus) {
     tiny_seal(g.t);
     struct phases p;
     struct ops_err e;
-    assert_int_equal(phases_init(&p, g.t, &e), 0);
+    assert_int_equal(phases_get(&p, g.t, &e), 0);
     for (size_t k = 0; k < p.nviews; k++) {
         uint32_t d = p.views[k].device;
         int gpu = d == ROW_NONE ? -1 : (int)g.t->devices[d].ordinal;
@@ -412,7 +411,6 @@ static void check_random(uint32_t *seed, bool gpus) {
         for (int t = a; t < b; t++) want[phase_at(v, n, t, gpu)] += US;
         for (int i = 0; i < PHASES; i++) assert_int_equal(parts[i], want[i]);
     }
-    phases_free(&p);
     trace_free(g.t);
 }
 
@@ -439,7 +437,7 @@ static void check_together(uint32_t *seed, int64_t devices) {
     tiny_seal(g.t);
     struct phases p;
     struct ops_err e;
-    assert_int_equal(phases_init(&p, g.t, &e), 0);
+    assert_int_equal(phases_get(&p, g.t, &e), 0);
     struct intervals all = {0};
     assert_true(intervals_add(&all, 0, 100 * US));
     intervals_union(&all);
@@ -459,7 +457,6 @@ static void check_together(uint32_t *seed, int64_t devices) {
     assert_true(mean == (int64_t)(open / (wide)p.nviews));
     phase_input_free(&x);
     intervals_free(&all);
-    phases_free(&p);
     trace_free(g.t);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The run's folder: made whole, never another's, and gone again if unused. */
-#include "capture/rundir.h"
+#include "capture/launch.h"
 
 #include <ftw.h>
 #include <setjmp.h>

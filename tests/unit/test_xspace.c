@@ -4,7 +4,6 @@
 #include "import/import.h"
 #include "import/xspace/xspace.h"
 #include "model/args.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 #include "unit/formats.h"
 #include "unit/pbwrite.h"

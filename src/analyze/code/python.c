@@ -8,9 +8,7 @@
  * a function that calls itself once. */
 #include "analyze/analyze.h"
 #include "analyze/code/thread_walk.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/once.h"
 #include "base/array.h"
 #include "base/sum.h"
 #include "base/vec.h"

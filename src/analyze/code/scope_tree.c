@@ -11,7 +11,6 @@
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/op_inputs.h"
 #include "analyze/shared/own.h"
 #include "base/sum.h"
@@ -517,7 +516,7 @@ enum scope_by scope_tree_best(const struct trace *t) {
 }
 
 static int scoping_gather(struct scoping *s, struct ops_err *e) {
-    TRY(host_tree_init(&s->host, s->t, e));
+    TRY(host_tree_get(&s->host, s->t, e));
     s->part = calloc(s->t->strs.n + 1, sizeof *s->part);
     s->whole = calloc(s->t->strs.n + 1, sizeof *s->whole);
     if (!s->part || !s->whole || !paths_init(&s->paths)) return fail_oom(e);
@@ -553,7 +552,6 @@ int scope_tree_init(struct scope_tree *out, const struct trace *t,
                         .by = by,
                         .layer = ROW_NONE};
     int rc = scoping_gather(&s, e);
-    host_tree_free(&s.host);
     map_free(&s.forward);
     free(s.walk.token);
     free(s.part);

@@ -151,7 +151,7 @@ static int gather(struct call_paths *s, const struct opts *o,
                   struct ops_err *e) {
     const struct trace *t = s->t;
     TRY(select_init(&s->selection, t, o, e));
-    TRY(host_tree_init(&s->host, t, e));
+    TRY(host_tree_get(&s->host, t, e));
     s->part = calloc(t->strs.n + 1, sizeof *s->part);
     if (!s->part || !paths_init(&s->paths)) return fail_oom(e);
     s->walk = (struct thread_walk){.t = t,
@@ -315,7 +315,6 @@ static int run(const struct trace *t, const struct opts *o, struct result *r,
         rc = result_done(r, e);
     }
     select_free(&s.selection);
-    host_tree_free(&s.host);
     paths_free(&s.paths);
     free(s.walk.token);
     free(s.part);

@@ -14,7 +14,6 @@
  * each: a thousand ranks cost a thousand times as much as one. */
 #include "analyze/comm/collective.h"
 
-#include "base/map.h"
 #include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/sort.h"
 #include "model/trace.h"
-#include "names/coll_names.h"
+#include "names/name_class.h"
 
 /* ---- what is known of one collective (coll_facts.c) ----
  *

@@ -305,7 +305,7 @@ static int comm_run(const struct trace *t, const struct opts *o,
     result_cols(r, comm_cols, COUNT(comm_cols));
     TRY(select_init(&w.selection, t, o, e));
     int rc = collectives_init(&w.c, t, e);
-    if (rc == 0 && w.c.n > 0) rc = phases_init(&w.ph, t, e);
+    if (rc == 0 && w.c.n > 0) rc = phases_get(&w.ph, t, e);
     if (rc == 0) rc = comm_fill(&w, r, e);
     if (rc == 0 && w.c.n == 0)
         result_remark(r, "No collective or transfer between ranks was "
@@ -316,7 +316,6 @@ static int comm_run(const struct trace *t, const struct opts *o,
         phase_sums_free(&w.sums[i]);
     free(w.sums);
     free(w.rows);
-    phases_free(&w.ph);
     collectives_free(&w.c);
     select_free(&w.selection);
     return rc;

@@ -9,7 +9,6 @@
 #include "analyze/analyze.h"
 
 #include "analyze/comm/collective.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/shared/own.h"
 #include "analyze/shared/phases.h"
 #include "base/array.h"
@@ -662,10 +661,9 @@ static int ranks_run(const struct trace *t, const struct opts *o,
     TRY(select_init(&w.selection, t, o, e));
     int rc = collectives_init(&w.c, t, e);
     if (rc == 0) rc = lateness_init(&w.late, &w.c, &w.selection, e);
-    if (rc == 0) rc = phases_init(&w.ph, t, e);
+    if (rc == 0) rc = phases_get(&w.ph, t, e);
     if (rc == 0) rc = ranks_fill(&w, r, e);
     phase_window_free(&w.window);
-    phases_free(&w.ph);
     if (w.late.v) lateness_free(&w.late);
     collectives_free(&w.c);
     select_free(&w.selection);

@@ -12,7 +12,6 @@
 
 #include "base/array.h"
 #include "base/err.h"
-#include "base/text/suggest.h"
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>

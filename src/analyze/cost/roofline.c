@@ -13,7 +13,6 @@
 #include "analyze/cost/device_peak.h"
 #include "analyze/cost/op_cost.h"
 #include "analyze/shared/host_tree.h"
-#include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/map.h"
@@ -551,7 +550,7 @@ static int roofline_gather(struct roofline *x, const struct opts *o,
     x->by_kernel = strcmp(opts_text(o, "by"), "kernel") == 0;
     TRY(find_peaks(x, o, e));
     TRY(select_init(&x->selection, t, o, e));
-    TRY(host_tree_init(&x->tree, t, e));
+    TRY(host_tree_get(&x->tree, t, e));
     x->facts = calloc(t->strs.n + 1, sizeof *x->facts);
     x->slot = calloc(t->spans.n + 1, sizeof *x->slot);
     if (!x->facts || !x->slot) return fail_oom(e);
@@ -838,7 +837,6 @@ static int roofline_run(const struct trace *t, const struct opts *o,
     if (rc == 0) roofline_say(r, &x);
     if (rc == 0) rc = result_done(r, e);
     select_free(&x.selection);
-    host_tree_free(&x.tree);
     map_free(&x.by_instr);
     free(x.v);
     free(x.facts);

@@ -6,11 +6,10 @@
  * cannot get shorter than that. */
 #include "analyze/hints/hint.h"
 
-#include "analyze/shared/subresult.h"
+#include "analyze/analyze.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
-#include "model/trace.h"
 #include <stdio.h>
 
 /* Returns the row of `ranks` that all wait for, or SIZE_MAX. */

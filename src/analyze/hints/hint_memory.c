@@ -5,11 +5,10 @@
  * two cost time, too: the calls that ask for memory. */
 #include "analyze/hints/hint.h"
 
-#include "analyze/shared/subresult.h"
+#include "analyze/analyze.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
-#include "model/trace.h"
 #include <stdio.h>
 
 /* Takes the calls that ask the device for memory out of the step. */

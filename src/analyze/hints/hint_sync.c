@@ -10,7 +10,6 @@
 #include "base/array.h"
 #include "base/sum.h"
 #include "model/trace.h"
-#include "names/name_class.h"
 #include "names/op_names.h"
 #include <stdio.h>
 

@@ -14,7 +14,6 @@
 #include "analyze/ops/compile_find.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/pystack.h"
-#include "analyze/shared/subresult.h"
 #include "analyze/steps/overhead.h"
 #include "base/array.h"
 #include "base/sum.h"

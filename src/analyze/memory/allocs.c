@@ -6,8 +6,6 @@
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_levels.h"
 #include "analyze/memory/mem_site.h"
-#include "analyze/shared/label.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/sum.h"

@@ -8,7 +8,6 @@
 #include "model/ids.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct trace;
 

@@ -4,7 +4,7 @@
  * whose free is in the window and whose allocation is not. */
 #include "analyze/memory/mem_levels.h"
 
-#include "analyze/shared/mem_scope.h"
+#include "analyze/analyze.h"
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"

@@ -4,15 +4,12 @@
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_levels.h"
 #include "analyze/memory/mem_site.h"
-#include "analyze/shared/label.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "base/vec.h"
-#include "model/span_at.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,16 +98,6 @@ static const struct column allocator_cols[] = {
      COL_BYTES, COL_DETAIL},
 };
 
-/* Returns the step of that source that was running at ts; NULL if none was. */
-static const struct step *step_at(const struct trace *t, uint32_t source,
-                                  int64_t ts) {
-    const struct source *src = &t->sources[source];
-    size_t i; /* the first step that ends later; they do not overlap */
-    BOUND(i, src->step_first, src->step_end,
-          t->steps[i].ts + t->steps[i].dur <= ts);
-    return i < src->step_end && t->steps[i].ts <= ts ? &t->steps[i] : NULL;
-}
-
 /* How well a caching allocator uses what it holds: its segments and the free
  * pieces in them, at the moment when a memory snapshot was taken. */
 struct segment_use {
@@ -159,7 +146,10 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
     if (most < 0 && a->device < t->ndevices && /* not its own: the device's */
         t->devices[a->device].memory_bytes > 0)
         most = t->devices[a->device].memory_bytes;
-    const struct step *s = step_at(t, a->source, ts);
+    const struct source *src = &t->sources[a->source];
+    size_t i; /* the first step that ends later; they do not overlap */
+    BOUND(i, src->step_first, src->step_end,
+          t->steps[i].ts + t->steps[i].dur <= ts);
     int64_t allocs = 0, frees = 0, reserved = -1; /* -1: not recorded */
     for (size_t k = l->first; k < l->first + l->n; k++) {
         if (!mem_scope_has(in, t->mem.ts[k])) continue;
@@ -173,7 +163,8 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
     cell_text(r, "device", label_device(r, t, a->source, a->device));
     cell_int(r, "peak_bytes", used);
     cell_int(r, "peak_at_us", ts);
-    if (s) cell_int(r, "peak_step", s->number);
+    if (i < src->step_end && t->steps[i].ts <= ts)
+        cell_int(r, "peak_step", t->steps[i].number);
     /* torch writes 0 for host memory, where nothing is ever held back */
     if (reserved > 0) cell_int(r, "reserved_bytes", reserved);
     cell_int(r, "allocs", allocs);

@@ -5,7 +5,6 @@
  * fragmentation, and this table shows where it lies. */
 #include "analyze/analyze.h"
 #include "analyze/memory/mem_site.h"
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/sum.h"

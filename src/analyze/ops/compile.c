@@ -5,7 +5,6 @@
  * added up within the scope. */
 #include "analyze/analyze.h"
 #include "analyze/ops/compile_find.h"
-#include "analyze/shared/label.h"
 #include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"

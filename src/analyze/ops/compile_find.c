@@ -525,7 +525,7 @@ static bool copy_out(struct finder *f) {
                                  (uint32_t)i};
     bool ok = v && c->spans && sort_keys(v, f->n);
     for (size_t i = 0; ok && i < f->n; i++) c->spans[i] = f->v[v[i].row].s;
-    if (ok) c->nspans = c->cap_spans = f->n;
+    if (ok) c->nspans = f->n;
     free(v);
     return ok;
 }

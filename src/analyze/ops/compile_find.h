@@ -54,7 +54,7 @@ struct compiles {
     struct compile_group *groups;
     size_t ngroups, cap_groups;
     struct compile_span *spans; /* by track, then start */
-    size_t nspans, cap_spans;
+    size_t nspans;
     uint8_t *class; /* by str_id */
 };
 

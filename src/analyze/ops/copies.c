@@ -2,7 +2,6 @@
  * copies: one row per kind of transfer, pageable apart from pinned. The time
  * of a copy is exposed where no kernel of its device runs meanwhile. */
 #include "analyze/analyze.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
@@ -65,14 +64,6 @@ static bool walk_streams(struct copies *c, bool kernels) {
     return true;
 }
 
-static int find_busy(struct copies *c, struct ops_err *e) {
-    const struct trace *t = c->t;
-    c->busy = calloc(t->ndevices + 1, sizeof *c->busy);
-    if (!c->busy || !walk_streams(c, true)) return fail_oom(e);
-    for (size_t d = 0; d <= t->ndevices; d++) intervals_union(&c->busy[d]);
-    return 0;
-}
-
 static const struct column copies_cols[] = {
     {"kind", NULL, NULL,
      "h2d, d2h, d2d, p2p between devices, or memset: a fill", COL_TEXT,
@@ -113,8 +104,10 @@ static int copies_run(const struct trace *t, const struct opts *o,
     missing_say(r, t, MISSING_DEVICE);
     result_cols(r, copies_cols, COUNT(copies_cols));
     int rc = select_init(&c.selection, t, o, e);
-    if (rc == 0) rc = find_busy(&c, e);
+    c.busy = calloc(t->ndevices + 1, sizeof *c.busy);
+    if (rc == 0 && (!c.busy || !walk_streams(&c, true))) rc = fail_oom(e);
     if (rc == 0) {
+        for (size_t d = 0; d <= t->ndevices; d++) intervals_union(&c.busy[d]);
         walk_streams(&c, false);
         for (int k = 0; k < COPY_KINDS; k++)
             for (int p = 0; p < PAGEABLE_STATES; p++)

@@ -6,7 +6,6 @@
 #include "analyze/ops/hlo_cols.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/own.h"
 #include "base/array.h"
@@ -14,7 +13,6 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/hlo/hlo.h"
-#include "model/launch.h"
 #include "model/span_class.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,7 +303,7 @@ static int kernels_gather(struct kernels *k, const struct opts *o,
     k->text_of = calloc(k->t->strs.n + 1, sizeof *k->text_of);
     if (!k->memo || !k->text_of || !strs_init(&k->texts)) return fail_oom(e);
     TRY(select_init(&k->selection, k->t, o, e));
-    TRY(host_tree_init(&k->tree, k->t, e));
+    TRY(host_tree_get(&k->tree, k->t, e));
     return own_each_work(k->t, count_kernel, k) ? 0 : fail_oom(e);
 }
 
@@ -321,7 +319,6 @@ static int kernels_run(const struct trace *t, const struct opts *o,
         if (k.v[i].calls > 0) kernels_put_row(r, &k, &k.v[i]);
     if (rc == 0) rc = result_done(r, e);
     select_free(&k.selection);
-    host_tree_free(&k.tree);
     strs_free(&k.texts);
     map_free(&k.by_name);
     map_free(&k.by_shape);

@@ -332,7 +332,7 @@ static int launch_gather(struct launches *l, const struct opts *o,
     l->of_name = calloc(l->t->strs.n + 1, sizeof *l->of_name);
     if (!l->of_name || !strs_init(&l->texts)) return fail_oom(e);
     TRY(select_init(&l->selection, l->t, o, e));
-    TRY(host_tree_init(&l->tree, l->t, e));
+    TRY(host_tree_get(&l->tree, l->t, e));
     if (!take_calls(l) || !find_queues(l)) return fail_oom(e);
     for (size_t i = 0; i < l->n; i++) {
         struct call *c = &l->v[i];
@@ -362,7 +362,6 @@ static int launch_run(const struct trace *t, const struct opts *o,
     if (rc == 0) launch_rows(r, &l);
     if (rc == 0) rc = result_done(r, e);
     select_free(&l.selection);
-    host_tree_free(&l.tree);
     strs_free(&l.texts);
     map_free(&l.of_text);
     free(l.v);

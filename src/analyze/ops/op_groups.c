@@ -9,7 +9,6 @@
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo.h"
-#include "model/launch.h"
 #include <stdlib.h>
 
 static int parse_by(const char *list, unsigned *by, struct ops_err *e) {

@@ -4,7 +4,7 @@
 #ifndef ANALYZE_OPS_OP_GROUPS_H
 #define ANALYZE_OPS_OP_GROUPS_H
 
-#include "analyze/shared/once.h"
+#include "analyze/shared/intervals.h"
 #include "analyze/shared/pystack.h"
 #include "base/map.h"
 #include "model/trace.h"

@@ -465,7 +465,7 @@ static int ops_gather(struct ops *o, const struct opts *opts,
                       struct ops_err *e) {
     const struct trace *t = o->t;
     TRY(select_init(&o->selection, t, opts, e));
-    TRY(host_tree_init(&o->tree, t, e));
+    TRY(host_tree_get(&o->tree, t, e));
     TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
     o->gid = vec_alloc(t->spans.n + 1, sizeof *o->gid);
     if (!o->gid) return fail_oom(e);
@@ -681,7 +681,6 @@ static int ops_run(const struct trace *t, const struct opts *opts,
         rc = result_done(r, e);
     }
     select_free(&o.selection);
-    host_tree_free(&o.tree);
     op_groups_free(&o.groups);
     free(o.gid);
     free(o.own.v);

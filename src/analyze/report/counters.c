@@ -4,8 +4,6 @@
  * time. The last sample holds for no time that is known: it is not in the
  * mean, unless it is the only one. */
 #include "analyze/analyze.h"
-#include "analyze/shared/label.h"
-#include "analyze/shared/mem_scope.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/sum.h"

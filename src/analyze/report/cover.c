@@ -7,18 +7,15 @@
 
 #include "analyze/analyze.h"
 #include "analyze/shared/host_tree.h"
-#include "analyze/shared/intervals.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/phases.h"
 #include "base/map.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/format.h"
-#include "model/span_at.h"
 #include "model/span_class.h"
 #include "names/compiler_names.h"
 #include "names/op_names.h"
-#include <assert.h>
 #include <stdlib.h>
 
 /* Is it a better example: more, or as much and first by the alphabet? So the
@@ -390,12 +387,11 @@ int step_cover_init(struct step_cover *c, const struct trace *t,
     *c = (struct step_cover){0};
     c->device = calloc(t->ndevices + 1, sizeof *c->device);
     if (c->device == NULL) return fail_oom(e);
-    int rc = phases_init(&p, t, e);
+    int rc = phases_get(&p, t, e);
     size_t left = ANY_PAIRS + PAIRS_PER_SPAN * t->spans.n;
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         if (in->source_in[i] && !add_views(c, &p, in, i, &left))
             rc = fail_oom(e);
-    phases_free(&p);
     for (uint32_t i = 0; rc == 0 && i < t->nsources; i++)
         rc = add_host(c, t, in, i, e);
     if (rc != 0) step_cover_free(c);

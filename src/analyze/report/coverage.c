@@ -521,10 +521,9 @@ static int coverage_run(const struct trace *t, const struct opts *o,
     result_cols(r, coverage_cols, COUNT(coverage_cols));
     r->in_order = true;
     int rc = select_init(&c.in, t, o, e);
-    if (rc == 0) rc = host_tree_init(&h, t, e);
+    if (rc == 0) rc = host_tree_get(&h, t, e);
     if (rc == 0) rc = put_all(&c, &h, e);
     if (rc == 0) rc = result_done(r, e);
-    host_tree_free(&h);
     select_free(&c.in);
     return rc;
 }

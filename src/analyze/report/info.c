@@ -9,8 +9,6 @@
 #include "base/array.h"
 #include "base/text/number.h"
 #include "model/format.h"
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 
 #include "analyze/report/facts.h"
 #include "analyze/shared/missing.h"
-#include "analyze/shared/subresult.h"
 #include "base/array.h"
 #include "base/facts.h"
 #include "base/par.h"
@@ -14,7 +13,6 @@
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/format.h"
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "analyze/analyze.h"
 
 #include "analyze/report/facts.h"
-#include "analyze/shared/label.h"
 #include "base/array.h"
 #include "base/facts.h"
 #include "model/args.h"

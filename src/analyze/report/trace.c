@@ -7,7 +7,6 @@
 #include "base/text/json_text.h"
 #include "base/vec.h"
 #include "model/args.h"
-#include "model/kind.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
  * per stream: what `trace --track` takes, and where the events are. */
 #include "analyze/analyze.h"
 
-#include "analyze/shared/intervals.h"
-#include "analyze/shared/label.h"
 #include "base/array.h"
 
 static const char *const kind_words[] = {

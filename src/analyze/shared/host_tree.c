@@ -113,15 +113,6 @@ static bool is_op(uint8_t kind) {
     return kind == SPAN_OP || kind == SPAN_OTHER;
 }
 
-/* Finds the op around each row, so that deep stacks need not be climbed. */
-static void find_ops(struct host_tree *h, const struct track *tr) {
-    const uint8_t *kind = h->t->spans.kind;
-    for (row_id r = tr->first; r < tr->end; r++) {
-        row_id p = h->up[r];
-        h->op[r] = p == ROW_NONE || is_op(kind[p]) ? p : h->op[p];
-    }
-}
-
 static void drop_tree(void *v) {
     struct host_tree *h = v;
     free(h->rep);
@@ -155,10 +146,16 @@ static void *make_tree(const struct trace *t) {
         find_regions(h);
     }
     for (size_t i = 0; ok && i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
         if (!host_tree_has(h, (uint32_t)i)) continue;
-        nest_track(h, &t->tracks[i], nchild);
-        merge_track(h, &t->tracks[i], nchild);
-        if (h->op) find_ops(h, &t->tracks[i]);
+        nest_track(h, tr, nchild);
+        merge_track(h, tr, nchild);
+        /* the op around each row: deep stacks need not be climbed */
+        for (row_id r = tr->first; h->op && r < tr->end; r++) {
+            row_id p = h->up[r];
+            bool here = p == ROW_NONE || is_op(t->spans.kind[p]);
+            h->op[r] = here ? p : h->op[p];
+        }
     }
     free(nchild);
     if (ok) return h;
@@ -166,15 +163,13 @@ static void *make_tree(const struct trace *t) {
     return NULL;
 }
 
-int host_tree_init(struct host_tree *h, const struct trace *t,
-                   struct ops_err *e) {
+int host_tree_get(struct host_tree *h, const struct trace *t,
+                  struct ops_err *e) {
     const struct host_tree *kept = trace_memo(t, MEMO_HOST_TREE, make_tree,
                                               drop_tree);
     *h = kept != NULL ? *kept : (struct host_tree){.t = t};
     return kept != NULL ? 0 : fail_oom(e);
 }
-
-void host_tree_free(struct host_tree *h) { *h = (struct host_tree){0}; }
 
 row_id host_tree_launcher_name(const struct host_tree *h, row_id call) {
     enum { CLIMB = 64 }; /* calls within calls; real ones are 2 deep */

@@ -36,9 +36,8 @@ struct host_tree {
 
 /* Gets the tree over all thread tracks. The first call for a trace builds it,
  * in O(n), and the trace keeps it: 8 bytes a span, 12 with links. */
-int host_tree_init(struct host_tree *h, const struct trace *t,
-                   struct ops_err *e);
-void host_tree_free(struct host_tree *h);
+int host_tree_get(struct host_tree *h, const struct trace *t,
+                  struct ops_err *e);
 
 /* Do rep and up hold for the rows of this track? */
 static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {

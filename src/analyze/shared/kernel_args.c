@@ -2,10 +2,8 @@
  * Kineto writes one argument per fact; XSpace packs them in one text of
  * key:value pairs, separated by blanks or newlines. */
 #include "analyze/shared/kernel_args.h"
-#include "base/array.h"
 #include "base/sum.h"
 #include "model/args.h"
-#include "model/launch.h"
 #include "names/pattern.h"
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/sort.h"
-#include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
 #include "names/input_names.h"
@@ -341,14 +340,12 @@ static void *make_phases(const struct trace *t) {
     return NULL;
 }
 
-int phases_init(struct phases *p, const struct trace *t, struct ops_err *e) {
+int phases_get(struct phases *p, const struct trace *t, struct ops_err *e) {
     const struct phases *kept = trace_memo(t, MEMO_PHASES, make_phases,
                                            drop_phases);
     *p = kept != NULL ? *kept : (struct phases){.t = t};
     return kept != NULL ? 0 : fail_oom(e);
 }
-
-void phases_free(struct phases *p) { *p = (struct phases){0}; }
 
 /* Returns the time within [start, end) that the first i + 1 phases of a device
  * claim: its own, and what the host adds. */

@@ -56,8 +56,7 @@ struct phases {
 /* Gets the views of all sources. They are worked out once for a trace, which
  * keeps them for all analyses; p borrows them. O(spans log spans) at worst, the
  * first time. */
-int phases_init(struct phases *p, const struct trace *t, struct ops_err *e);
-void phases_free(struct phases *p);
+int phases_get(struct phases *p, const struct trace *t, struct ops_err *e);
 
 /* Splits [start, end) by that view: the parts sum to end - start. */
 void phases_split(const struct phase_view *v, int64_t start, int64_t end,

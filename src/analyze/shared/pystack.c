@@ -3,7 +3,6 @@
  * there at the op's start. */
 #include "analyze/shared/pystack.h"
 
-#include "model/span_at.h"
 #include "model/trace.h"
 #include "names/frame_name.h"
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "analyze/analyze.h"
 
 #include "analyze/shared/host_tree.h"
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"
@@ -305,7 +304,7 @@ static int critical_run(const struct trace *t, const struct opts *o,
     struct host_tree h = {0};
     struct path_rows rows = {0};
     TRY(select_init(&in, t, o, e));
-    int rc = host_tree_init(&h, t, e);
+    int rc = host_tree_get(&h, t, e);
     if (rc == 0 && !strs_init(&rows.names)) rc = fail_oom(e);
     if (rc == 0) rc = pystack_init(&rows.frames, t, e);
     int64_t *first = phases_first_launches(t);
@@ -338,7 +337,6 @@ static int critical_run(const struct trace *t, const struct opts *o,
     map_free(&rows.find);
     strs_free(&rows.names);
     pystack_free(&rows.frames);
-    host_tree_free(&h);
     select_free(&in);
     return rc;
 }

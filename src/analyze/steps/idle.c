@@ -6,7 +6,6 @@
 
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/steps/gaps.h"
@@ -177,9 +176,9 @@ static void add_remarks(struct result *r, const struct idle *d) {
 }
 
 static int idle_fill(struct idle *d, struct result *r, struct ops_err *e) {
-    TRY(phases_init(&d->ph, d->t, e));
+    TRY(phases_get(&d->ph, d->t, e));
     TRY(gap_host_init(&d->host, d->t, e));
-    TRY(host_tree_init(&d->tree, d->t, e));
+    TRY(host_tree_get(&d->tree, d->t, e));
     for (size_t i = 0; i < d->ph.nviews; i++) {
         const struct phase_view *v = &d->ph.views[i];
         if (v->device == ROW_NONE) continue;
@@ -207,9 +206,7 @@ static int idle_run(const struct trace *t, const struct opts *o,
     r->in_order = true; /* by device, then by time */
     int rc = select_init(&d.selection, t, o, e);
     if (rc == 0) rc = idle_fill(&d, r, e);
-    phases_free(&d.ph);
     gap_host_free(&d.host);
-    host_tree_free(&d.tree);
     select_free(&d.selection);
     return rc;
 }

@@ -14,7 +14,6 @@
 #include "analyze/analyze.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/phases.h"
-#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sum.h"
@@ -769,9 +768,8 @@ int input_stages_init(struct input_stages *s, const struct trace *t,
     *s = (struct input_stages){0};
     struct finder f = {.t = t, .selection = in, .s = s};
     if (!strs_init(&s->names)) return fail_oom(e);
-    int rc = phases_init(&f.ph, t, e);
+    int rc = phases_get(&f.ph, t, e);
     bool ok = rc == 0 && find_stages(&f);
-    phases_free(&f.ph);
     free(f.touched);
     free(f.first);
     for (size_t i = 0; i < f.found; i++) {

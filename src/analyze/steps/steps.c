@@ -3,7 +3,6 @@
  * went. The phases sum to the step, to the picosecond. */
 #include "analyze/analyze.h"
 
-#include "analyze/shared/label.h"
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
 #include "analyze/steps/overhead.h"
@@ -372,10 +371,9 @@ static int steps_run(const struct trace *t, const struct opts *o,
     struct steps w = {.t = t, .source = ROW_NONE};
     int rc = select_init(&w.selection, t, o, e);
     if (rc == 0) {
-        rc = phases_init(&w.ph, t, e);
+        rc = phases_get(&w.ph, t, e);
         if (rc == 0) rc = steps_fill(&w, by, r, e);
         phase_sums_free(&w.sums);
-        phases_free(&w.ph);
         select_free(&w.selection);
     }
     free(w.events);

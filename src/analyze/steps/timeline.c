@@ -8,11 +8,9 @@
 #include "analyze/steps/deps.h"
 
 #include "analyze/shared/phases.h"
-#include "analyze/shared/pystack.h"
 #include "base/array.h"
 #include "base/err.h"
 #include "base/vec.h"
-#include "model/span_at.h"
 #include "model/span_class.h"
 #include "model/trace.h"
 #include <assert.h>

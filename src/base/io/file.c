@@ -8,17 +8,175 @@
  * where nobody catches the SIGBUS of a mapped file that shrinks: a library must
  * not end its program. */
 #include "base/io/file.h"
-#include "base/io/guard.h"
 #include "base/io/inflate.h"
 #include "base/io/scratch.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- the SIGBUS guard ----
+ *
+ * Mapped files may shrink while they are read: without help the reader gets
+ * SIGBUS and dies. Ranges listed here, any number of them, read as zeros
+ * instead: the handler puts zeros over the page that is gone and lets the read
+ * go on.
+ *
+ * The table and the old disposition are mutable globals: a signal handler has
+ * no other way to reach them. The table is a row of blocks, each twice as large
+ * as the one before; a block that is there stays there, so that the handler
+ * may walk them at any moment, on any thread, while others add to them under a
+ * lock. It reads nothing but atomics and never waits. */
+
+enum { BLOCKS = 22, FIRST_BLOCK = 256 }; /* together a billion */
+
+struct slot {
+    atomic_uintptr_t lo, hi; /* hi is set last and cleared first */
+    atomic_uint trips;       /* reads that hit a page that was gone */
+    int next;                /* of a free one: another, or -1; by the lock */
+};
+
+static struct slot *_Atomic blocks[BLOCKS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int first_free = -1, made; /* by the lock */
+static struct sigaction before;
+
+static size_t block_size(int k) { return (size_t)FIRST_BLOCK << k; }
+
+/* Returns slot i: block k begins with number FIRST_BLOCK * (2^k - 1). */
+static struct slot *slot_at(int i) {
+    unsigned n = (unsigned)i / FIRST_BLOCK + 1;
+    int k = 31 - __builtin_clz(n);
+    struct slot *block = atomic_load(&blocks[k]);
+    assert(i >= 0 && block != NULL);
+    return &block[(size_t)i - (block_size(k) - FIRST_BLOCK)];
+}
+
+/* Adds the next block to the free slots; the lock is held. */
+static bool guard_grow(void) {
+    int k = 0;
+    while (k < BLOCKS && atomic_load(&blocks[k]) != NULL) k++;
+    struct slot *block = k < BLOCKS ? calloc(block_size(k), sizeof *block)
+                                    : NULL;
+    if (block == NULL) return false;
+    for (size_t i = block_size(k); i-- > 0;) {
+        block[i].next = first_free;
+        first_free = made + (int)i;
+    }
+    made += (int)block_size(k);
+    atomic_store(&blocks[k], block);
+    return true;
+}
+
+/* Lists the range [p, p + n), whole pages; *slot becomes its place, -1 when n
+ * is 0. Returns false if out of memory: it is then not guarded. Thread-safe. */
+static bool guard_add(const void *p, size_t n, int *slot) {
+    *slot = -1;
+    if (n == 0) return true;
+    pthread_mutex_lock(&lock);
+    if (first_free >= 0 || guard_grow()) {
+        *slot = first_free;
+        first_free = slot_at(*slot)->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (*slot < 0) return false;
+    struct slot *s = slot_at(*slot);
+    atomic_store(&s->trips, 0);
+    atomic_store(&s->lo, (uintptr_t)p);
+    atomic_store(&s->hi, (uintptr_t)p + n);
+    return true;
+}
+
+/* Takes a range off, before it is unmapped. A slot of -1 does nothing. */
+static void guard_remove(int slot) {
+    if (slot < 0) return;
+    struct slot *s = slot_at(slot);
+    assert(atomic_load(&s->hi) != 0);
+    atomic_store(&s->hi, 0);
+    atomic_store(&s->lo, 0);
+    pthread_mutex_lock(&lock);
+    s->next = first_free;
+    first_free = slot;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct slot *slot_of(uintptr_t at) {
+    for (int k = 0; k < BLOCKS; k++) {
+        struct slot *block = atomic_load(&blocks[k]);
+        if (block == NULL) return NULL;
+        for (size_t i = 0; i < block_size(k); i++)
+            if (at < atomic_load(&block[i].hi) &&
+                at >= atomic_load(&block[i].lo))
+                return &block[i];
+    }
+    return NULL;
+}
+
+/* Puts zeros over the page of `at`, and over more pages behind it each time: a
+ * file that is cut is gone to its end, and a fault for every page would cost
+ * more than reading the file did. */
+static bool put_zeros(struct slot *s, uintptr_t at) {
+    enum { MOST = 20 }; /* 4 GiB */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = at & ~(page - 1);
+    uintptr_t end = atomic_load(&s->hi);
+    unsigned trips = atomic_fetch_add(&s->trips, 1);
+    size_t n = page << (trips < MOST ? trips : MOST);
+    if (end <= from) return false; /* taken off meanwhile */
+    if (n > end - from) n = end - from;
+    return mmap((void *)from, n, PROT_READ,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* Treats a fault that is not ours as if our handler were not there. Without a
+ * handler of its own the program gets the default, and the fault repeats. */
+static void pass_on(int sig, siginfo_t *info, void *context) {
+    sigset_t old;
+    if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
+        struct sigaction dfl = {.sa_handler = SIG_DFL};
+        sigaction(sig, &dfl, NULL);
+        if (info->si_code <= 0) raise(sig); /* sent, not a fault */
+        return;
+    }
+    pthread_sigmask(SIG_BLOCK, &before.sa_mask, &old);
+    if (before.sa_flags & SA_SIGINFO) before.sa_sigaction(sig, info, context);
+    else before.sa_handler(sig);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* mmap, sigaction and sysconf are plain system calls or constants on Linux, so
+ * a signal handler may call them. */
+static void on_sigbus(int sig, siginfo_t *info, void *context) {
+    int saved = errno;
+    uintptr_t at = (uintptr_t)info->si_addr;
+    struct slot *s = info->si_code > 0 ? slot_of(at) : NULL;
+    if (s == NULL || !put_zeros(s, at)) pass_on(sig, info, context);
+    errno = saved;
+}
+
+/* Is the handler installed, and has nobody replaced it since? */
+static bool guard_installed(void) {
+    struct sigaction now;
+    return sigaction(SIGBUS, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+           now.sa_sigaction == on_sigbus;
+}
+
+void file_guard(void) {
+    struct sigaction sa = {.sa_sigaction = on_sigbus,
+                           .sa_flags = SA_SIGINFO | SA_NODEFER};
+    if (guard_installed()) return;
+    sigaction(SIGBUS, NULL, &before); /* known before we may be called */
+    sigemptyset(&sa.sa_mask);
+    sigaction(SIGBUS, &sa, NULL);
+}
+
+/* ---- files ---- */
 
 #define FIFO_LIMIT  ((size_t)16 << 30)
 #define RATIO_SLACK ((size_t)64 << 20)
@@ -160,11 +318,6 @@ static int drain(struct own *o, int fd, struct ops_err *e) {
     return 0;
 }
 
-static size_t by_ratio(size_t disk) {
-    size_t most = SIZE_MAX / 4;
-    return disk > most / FILE_MAX_RATIO ? most : disk * FILE_MAX_RATIO;
-}
-
 /* If the contents are compressed, puts what is inside in their place: at most
  * what the ratio allows, and seven eighths of the room that is left, since
  * others need the folder, too. */
@@ -177,7 +330,8 @@ static int unpack(struct own *o, struct ops_err *e) {
     bool damaged;
     /* Files that are inflated at the same time may both get the rest of it. */
     size_t used = __atomic_load_n(&slack_used, __ATOMIC_RELAXED);
-    size_t fair = by_ratio(o->f.disk_bytes);
+    size_t disk = o->f.disk_bytes, fair = SIZE_MAX / 4;
+    if (disk <= fair / FILE_MAX_RATIO) fair = disk * FILE_MAX_RATIO;
     size_t limit = fair + (used < RATIO_SLACK ? RATIO_SLACK - used : 0);
     size_t room = scratch_left(&s), most = room - room / 8;
     int rc = inflate_into(o->f.bytes, packing, limit < most ? limit : most, &s,
@@ -312,7 +466,9 @@ void file_forget(const struct file *f, struct bytes part) {
     madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-bool file_tripped(const struct file *f) { return guard_tripped(f->slot); }
+bool file_tripped(const struct file *f) {
+    return f->slot >= 0 && atomic_load(&slot_at(f->slot)->trips) != 0;
+}
 
 bool file_shrank(const struct file *f) {
     const struct own *o = (const struct own *)f;
@@ -321,5 +477,3 @@ bool file_shrank(const struct file *f) {
     return o->path != NULL && stat(o->path, &st) == 0 && st.st_dev == o->dev &&
            st.st_ino == o->ino && (size_t)st.st_size < f->bytes.n;
 }
-
-void file_guard(void) { guard_install(); }

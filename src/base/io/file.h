@@ -53,9 +53,10 @@ bool file_shrank(const struct file *f);
 /* Did a read meet such an end? This costs no look at the disk. */
 bool file_tripped(const struct file *f);
 
-/* Installs the SIGBUS guard for mapped files that shrink: see guard.h. Without
- * the guard files are copied before they are read. main() calls it, or a
- * program that asked for the guard. */
+/* Installs the SIGBUS guard for mapped files that shrink, before or after files
+ * are mapped; once is enough. Faults elsewhere go to the handler that was there
+ * before, or crash as they would have. Without the guard files are copied
+ * before they are read. main() calls it, or a program that asked for it. */
 void file_guard(void);
 
 #endif

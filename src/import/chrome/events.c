@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/sum.h"
 #include "base/vec.h"
-#include "model/kind.h"
 #include "model/trace_fill.h"
 #include <assert.h>
 #include <stdio.h>

@@ -26,7 +26,7 @@ struct event {
     bool odd_ts; /* a time was given, but none that can be */
     bool has_pid, has_tid;
     struct json_str name, cat, id;
-    struct bytes kind;   /* kind.h's words, in files that opscope wrote */
+    struct bytes kind;   /* for kind_parse, in files that opscope wrote */
     struct bytes launch; /* ... and what it was launched as: a list */
     int64_t ts, dur;     /* ps */
     struct event_id pid, tid;

@@ -507,18 +507,6 @@ static int fold(struct machine *m) {
     return 0;
 }
 
-/* Holds the memory that was taken against the size of the file: a single byte
- * can make a list, or name one again. */
-static int check_memory(struct machine *m) {
-    size_t used = m->p->arena.used + (m->cap + m->cap_memo) * sizeof *m->stack +
-                  m->cap_marks * sizeof *m->marks;
-    if (used <= m->most) return 0;
-    return fail(m->e, OPS_ELIMIT,
-                "a pickle of %zu bytes that takes more than "
-                "%zu bytes of memory at offset %zu: no snapshot does",
-                (size_t)(m->end - m->begin), m->most, m->at);
-}
-
 static int run_pickle(struct machine *m) {
     while (m->cur < m->end) {
         uint8_t op = *m->cur;
@@ -531,7 +519,14 @@ static int run_pickle(struct machine *m) {
         }
         TRY(step(m, op));
         if (m->p->cut) break;
-        TRY(check_memory(m));
+        /* a single byte can make a list, or name one again */
+        size_t used = m->p->arena.used + m->cap_marks * sizeof *m->marks +
+                      (m->cap + m->cap_memo) * sizeof *m->stack;
+        if (used > m->most)
+            return fail(m->e, OPS_ELIMIT,
+                        "a pickle of %zu bytes that takes more than "
+                        "%zu bytes of memory at offset %zu: no snapshot does",
+                        (size_t)(m->end - m->begin), m->most, m->at);
     }
     m->p->cut = true;
     m->at = (size_t)(m->end - m->begin);

@@ -27,7 +27,6 @@
 #include "base/vec.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 

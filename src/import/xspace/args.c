@@ -161,7 +161,7 @@ static struct bytes stat_name(const struct view *v, uint64_t id) {
     return at_most((struct bytes){v->all.p + e->at, e->n});
 }
 
-/* Gives one XStat; see stat.c for its fields. */
+/* Gives one XStat; see facts.c for its fields. */
 static bool give_stat(const struct view *v, struct bytes b, bool shared) {
     struct pb r = pb_reader(b);
     struct pb_field f;

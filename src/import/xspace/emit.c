@@ -5,7 +5,6 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -169,8 +168,9 @@ static struct bytes module_text(const struct xpiece *w, char *out, size_t cap) {
     return (struct bytes){(uint8_t *)out, m.n + (size_t)n};
 }
 
-/* Returns the category that a kernel's launch facts make: see launch.h. Kernels
- * of one variant come again and again, so that the cache mostly has it. */
+/* Returns the category that a kernel's launch facts make (struct launch).
+ * Kernels of one variant come again and again, so that the cache mostly has
+ * it. */
 static uint32_t launch_category(struct xpiece *w) {
     uint64_t key = fact_hash(w, XSTAT_KERNEL_DETAILS);
     key = hash_pair(key, fact_hash(w, XSTAT_HLO_OP));

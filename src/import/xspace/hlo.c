@@ -78,7 +78,6 @@ static void add_instr(struct hlo_reader *r, struct bytes b) {
         else if (f.wire == PB_BYTES && f.num < COUNT(texts) && texts[f.num])
             *texts[f.num] = f.bytes;
         if (f.wire != PB_VARINT) continue;
-        if (f.num == 9) i.parameter = (int64_t)f.value;
         if (f.num == 35) i.id = f.value;
         if (f.num == 61) i.batch_groups = (int64_t)f.value;
     }

@@ -59,7 +59,7 @@ struct hlo_raw {
     struct bytes name, opcode, shape, meta, target, config, fusion;
     struct bytes dot, window, conv, precision;
     uint64_t id;
-    int64_t parameter, batch_groups;
+    int64_t batch_groups;
     uint32_t operand, noperand; /* in ids: operands, computations */
     uint32_t call, ncall;
     uint32_t comp;

@@ -11,7 +11,6 @@
 
 #include "base/io/file.h"
 #include "import/import.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 
 #include <inttypes.h>
@@ -207,7 +206,7 @@ emit_nameless(struct xpiece *w, const struct xline *l, struct xtracks *tr,
 }
 
 /* Returns the category of an op of an XLA device: its name, framework op, kind
- * and program (see launch.h), by which its instruction is found. 0 if its
+ * and program (struct launch), by which its instruction is found. 0 if its
  * program was not recorded. */
 static uint32_t xla_op_cat(struct xpiece *w, const struct xname *n) {
     char program[32];

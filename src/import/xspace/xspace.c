@@ -13,12 +13,10 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "base/xspace.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
 #include "names/pattern.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,18 +85,15 @@ static void add_plane(struct xspace *x, struct bytes body, bool cut) {
             (struct xplane){.body = body, .cut = cut, .name = {body.p, 0}};
 }
 
-static void add_warning(struct xspace *x, const struct pb_field *f) {
-    trace_note(x->t, NOTE_SOURCE_WARNING, 1);
-    trace_meta(x->t, x->source, f->num == XSPACE_ERRORS ? "error" : "warning",
-               f->bytes);
-}
-
 static void space_field(struct xspace *x, const struct pb_field *f, bool cut) {
     if (f->num > XSPACE_HOSTNAMES) trace_note(x->t, NOTE_UNKNOWN_FIELD, 1);
     else if (f->wire != PB_BYTES) trace_note(x->t, NOTE_BAD_FIELD, 1);
     else if (f->num == XSPACE_PLANES) add_plane(x, f->bytes, cut);
-    else if (f->num < XSPACE_HOSTNAMES) add_warning(x, f);
-    else if (x->t->sources[x->source].host == 0)
+    else if (f->num < XSPACE_HOSTNAMES) {
+        const char *key = f->num == XSPACE_ERRORS ? "error" : "warning";
+        trace_note(x->t, NOTE_SOURCE_WARNING, 1);
+        trace_meta(x->t, x->source, key, f->bytes);
+    } else if (x->t->sources[x->source].host == 0)
         x->t->sources[x->source].host = trace_str(x->t, f->bytes);
 }
 
@@ -226,15 +221,6 @@ static void *share_read(void *arg) {
     return NULL;
 }
 
-/* Returns the start of the first event at or after a wanted place in this
- * line. */
-static const uint8_t *event_at(const struct xline *l, const uint8_t *want) {
-    struct pb r = {l->events, l->body.p + l->body.n, false};
-    struct pb_field f;
-    while (r.p < want && pb_next(&r, &f)) continue;
-    return r.p;
-}
-
 /* Returns what reading a line costs, in units of a byte: events of host threads
  * are small and many, those of devices large and few. It is judged by its first
  * ones. */
@@ -262,8 +248,11 @@ static const uint8_t *middle(const struct xspace *x) {
             size_t cost = line_cost(l);
             if (cost > 0 && sum + cost >= all / 2) {
                 double part = (double)(all / 2 - sum) / (double)cost;
-                size_t n = (size_t)(l->body.p + l->body.n - l->events);
-                return event_at(l, l->events + (size_t)(part * (double)n));
+                struct pb r = {l->events, l->body.p + l->body.n, false};
+                struct pb_field f;
+                size_t n = (size_t)(part * (double)(r.end - l->events));
+                while (r.p < l->events + n && pb_next(&r, &f)) continue;
+                return r.p; /* the first event from that place on */
             }
             sum += cost;
         }

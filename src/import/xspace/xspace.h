@@ -236,7 +236,7 @@ static inline uint32_t xids_get(const struct xids *m, uint64_t id) {
 /* Notes a field that XLine does not have, or not with this type. */
 void xline_odd_field(struct trace *t, const struct pb_field *f);
 
-/* Reads one XStat message (stat.c). Returns false if it is damaged, but what
+/* Reads one XStat message (facts.c). Returns false if it is damaged, but what
  * could be read of it is there. */
 bool xstat_read(struct bytes body, uint64_t *id, struct xval *v);
 int64_t xval_int(const struct xplane *p, const struct xval *v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tables of HLO, and the way from a span to its instruction. Spans refer to
- * instructions by what launch.h keeps of them, module and name, once per
+ * instructions by what struct launch keeps of them, module and name, once per
  * category and not once per span: the answer is worked out at the seal, for
  * each category, and a lookup is one index. */
 #include "model/hlo/hlo.h"
@@ -9,7 +9,6 @@
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo_impl.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 
 #include <inttypes.h>
@@ -192,18 +191,12 @@ bool hlo_seal(struct trace *t) {
     return index_labels(t) && hlo_place_graphs(t) && index_cats(t);
 }
 
-const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
-                                   uint32_t cat) {
+const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {
     const struct hlo *h = t->hlo;
     if (h == NULL) return NULL;
-    uint32_t at = map_get(&h->by_cat, name_key(source, cat));
-    return at == MAP_NONE ? NULL : &h->instrs[at];
-}
-
-const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row) {
-    if (t->hlo == NULL) return NULL;
     uint32_t source = t->tracks[t->spans.track[row]].source;
-    return hlo_of_cat(t, source, span_cat(t, row));
+    uint32_t at = map_get(&h->by_cat, name_key(source, span_cat(t, row)));
+    return at == MAP_NONE ? NULL : &h->instrs[at];
 }
 
 size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,

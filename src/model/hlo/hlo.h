@@ -101,10 +101,6 @@ bool hlo_seal(struct trace *t);
  * known. O(1). */
 const struct hlo_instr *hlo_of_span(const struct trace *t, row_id row);
 
-/* Does the same for a category of spans of a source; see launch.h. */
-const struct hlo_instr *hlo_of_cat(const struct trace *t, uint32_t source,
-                                   uint32_t cat);
-
 /* Finds the next scope of a framework op's name, outermost first: "jit(step)",
  * "transpose(jvp(main))", "dot_general". Takes it off *rest (set to op_name at
  * first); slashes inside brackets do not part. Returns false at the end. Of a

@@ -9,7 +9,7 @@
  * differ by the few that launch several or none, or that ran outside. The
  * cheapest way is read back twice, once leaning to each side: where both agree
  * there is no other way of that price. */
-#include "model/hlo/hlo_align.h"
+#include "model/hlo/hlo_impl.h"
 
 #include "base/vec.h"
 #include "model/hlo/hlo.h"

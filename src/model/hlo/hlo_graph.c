@@ -18,13 +18,10 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/vec.h"
-#include "model/hlo/hlo_align.h"
 #include "model/hlo/hlo_impl.h"
-#include "model/launch.h"
 #include "model/trace_fill.h"
 #include "names/kernel_names.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /* What a graph may be a part of: the instructions that launch, from one

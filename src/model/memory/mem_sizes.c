@@ -10,7 +10,6 @@
 
 #include "base/map.h"
 #include "model/trace_fill.h"
-#include <assert.h>
 #include <stdlib.h>
 
 #define GONE (MAP_NONE - 1) /* in the map: freed */
