@@ -185,3 +185,9 @@ table() {
     [ "$status" -eq 0 ]
     [ -z "$output" ]
 }
+
+@test "overview: what is the same of several runs in a file is said once" {
+    run "$OPSCOPE" overview tests/data/tfevents/tf1/events.out.* --width 0
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^memory peak' <<< "$output")" -eq 1 ]
+}

@@ -244,6 +244,22 @@ static void put_tops(struct result *r, const struct result *ops,
     if (!device) put_top(r, "top kernel", kernels, "total_us");
 }
 
+/* Does an earlier row say the same of a device of the same name? A file with
+ * several runs has such rows. */
+static bool was_told(const struct result *memory, size_t row) {
+    enum { LOOK_BACK = 64 };
+    struct cell device = subresult_cell(memory, row, "device");
+    struct cell peak = subresult_cell(memory, row, "peak_bytes");
+    for (size_t i = row > LOOK_BACK ? row - LOOK_BACK : 0; i < row; i++) {
+        struct cell name = subresult_cell(memory, i, "device");
+        struct cell bytes = subresult_cell(memory, i, "peak_bytes");
+        if (!name.null && !device.null && strcmp(name.s, device.s) == 0 &&
+            !bytes.null && bytes.i == peak.i)
+            return true;
+    }
+    return false;
+}
+
 static void put_memory(struct result *r, const struct result *memory) {
     int64_t most = 0; /* what holds next to nothing beside it is noise */
     for (size_t i = 0; i < memory->nrows; i++) {
@@ -254,7 +270,7 @@ static void put_memory(struct result *r, const struct result *memory) {
         struct cell device = subresult_cell(memory, i, "device");
         struct cell peak = subresult_cell(memory, i, "peak_bytes");
         struct cell held = subresult_cell(memory, i, "reserved_bytes");
-        if (peak.null || peak.i < most / 100) continue;
+        if (peak.null || peak.i < most / 100 || was_told(memory, i)) continue;
         char a[48], b[48] = "";
         human_bytes(peak.i, a, sizeof a);
         if (!held.null) human_bytes(held.i, b, sizeof b);
@@ -331,6 +347,7 @@ static void put_holders(struct result *r, const struct result *holders) {
         if (device.null || first.null || what.null || bytes.null ||
             bytes.i <= 0 || strcmp(device.s, first.s) != 0)
             continue;
+        if (text != NULL && strstr(text, what.s) != NULL) continue;
         char size[48];
         human_bytes(bytes.i, size, sizeof size);
         text = arena_fmt(&r->arena, "%s%s%s %s", text ? text : "",
