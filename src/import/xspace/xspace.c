@@ -389,7 +389,9 @@ const struct importer importer_xspace = {
                                "TPU",
             [MISSING_SHAPES] = "the profiler does not record the inputs of "
                                "host ops",
-            [MISSING_STACKS] = "profile with python_tracer_level=1",
+            [MISSING_STACKS] = "JAX writes them with python_tracer_level=1; "
+                               "TensorFlow 2.21 writes none, whatever is "
+                               "asked",
         },
     },
     .help = "XSpace of TensorFlow, JAX, XLA and opscope (.xplane.pb)",
