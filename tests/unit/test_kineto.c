@@ -52,6 +52,36 @@ static void categories_become_kinds_and_tracks(void **state) {
     feed_free(&f);
 }
 
+/* Older files have no header that tells what was recorded; the events do. */
+static void shapes_are_told_by_the_events(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        HEAD "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\","
+             "\"pid\":9,\"tid\":1,\"ts\":1,\"dur\":2,"
+             "\"args\":{\"Input Dims\":[[2,3],[3,4]]}}]}");
+    assert_true(f.t->sources[0].has_shapes);
+    feed_free(&f);
+    f = feed_text(HEAD OP("aten::mm", "1", "2") "]}");
+    assert_false(f.t->sources[0].has_shapes);
+    feed_free(&f);
+}
+
+/* The marks of 2021 have the category of ops. */
+static void regions_of_2021_are_no_ops(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        HEAD "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":"
+             "\"ProfilerStep#16\",\"pid\":9,\"tid\":1,\"ts\":1,\"dur\":9},"
+             "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"aten::mm\","
+             "\"pid\":9,\"tid\":1,\"ts\":2,\"dur\":3}]}");
+    const struct spans *s = &f.t->spans;
+    assert_int_equal(s->kind[feed_row(&f, "ProfilerStep#16")], SPAN_ANNOTATION);
+    assert_int_equal(s->kind[feed_row(&f, "aten::mm")], SPAN_OP);
+    assert_int_equal(f.t->sources[0].step_rule, STEPS_BY_MARKER);
+    assert_int_equal(f.t->steps[0].number, 16);
+    feed_free(&f);
+}
+
 static void times_are_shown_as_fine_as_the_file_gives_them(void **state) {
     (void)state;
     static const struct {
@@ -357,6 +387,8 @@ int main(void) {
         cmocka_unit_test(mangled_kernels_are_shown_in_words),
         cmocka_unit_test(a_symbol_that_explodes_is_shown_as_it_is),
         cmocka_unit_test(overheads_go_to_the_innermost_span_around_them),
+        cmocka_unit_test(shapes_are_told_by_the_events),
+        cmocka_unit_test(regions_of_2021_are_no_ops),
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -372,6 +372,15 @@ static void set_epoch(struct chrome_reader *r) {
     if (!clock) trace_note(r->t, NOTE_CLOCK_UNKNOWN, 1);
 }
 
+/* Do the events have the shapes of their inputs? Older profilers write no header
+ * that says so. */
+static bool has_shapes(struct bytes all) {
+    enum { LOOK_BYTES = 16 << 20 };
+    const uint8_t *end = all.p + (all.n < LOOK_BYTES ? all.n : LOOK_BYTES);
+    return find_text(all.p, end, "\"Input Dims\"") != NULL ||
+           find_text(all.p, end, "\"Input dims\"") != NULL;
+}
+
 int events_read(struct trace *t, uint32_t source, const struct chrome_format *p,
                 const struct import_opts *o, struct ops_err *e) {
     struct bytes all = t->sources[source].bytes;
@@ -397,6 +406,7 @@ int events_read(struct trace *t, uint32_t source, const struct chrome_format *p,
         p->finish(&r);
         label_counters(&r);
         set_epoch(&r);
+        t->sources[source].has_shapes |= has_shapes(all);
         /* a text with raw control characters counts once, however many pieces
          * saw it */
         struct map odd = {0};
