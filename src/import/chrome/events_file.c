@@ -372,8 +372,8 @@ static void set_epoch(struct chrome_reader *r) {
     if (!clock) trace_note(r->t, NOTE_CLOCK_UNKNOWN, 1);
 }
 
-/* Do the events have the shapes of their inputs? Older profilers write no header
- * that says so. */
+/* Do the events have the shapes of their inputs? Older profilers write no
+ * header that says so. */
 static bool has_shapes(struct bytes all) {
     enum { LOOK_BYTES = 16 << 20 };
     const uint8_t *end = all.p + (all.n < LOOK_BYTES ? all.n : LOOK_BYTES);
