@@ -11,6 +11,7 @@
 #define FACT_UNCLOSED      "opscope_unclosed"
 #define FACT_LOSS          "opscope_loss"
 #define FACT_DROPPED       "dropped_traces"
+#define FACT_SCALARS_LOST  "scalars_lost"
 #define FACT_PROCESS_ID    "process_id"
 #define FACT_HOST_NAME     "host_name"
 #define FACT_RANK          "rank"

@@ -58,6 +58,7 @@ static struct {
     bool gpus_reported;            /* their facts are in the file */
     bool more_waiting;             /* rings are still filling behind a pass */
     struct eventfile_mark scalars; /* the event file as of the last commit */
+    int scalars_error;             /* errno: they cannot be written now */
     uint64_t window_edge_ns; /* when a window of times opens or closes; 0 */
     uint64_t last_rush_ns;   /* the last look at which rings were filling */
     uint64_t heads;          /* slots ever written, in all rings, at a look */
@@ -127,10 +128,20 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     if (!s->events_open) return;
     if (s->events.n > 0) eventfile_begin(&s->events);
     put_events_path(s);
-    eventfile_flush(&s->events);
+    fl.scalars_error = -eventfile_flush(&s->events);
     put_events_path(s);
     c->scalar_bytes = s->events.size;
+    s->map.head->drops_scalars = s->events.lost + s->events.waiting;
     eventfile_mark(&s->events, &fl.scalars);
+}
+
+/* Writes the last scalars; those that cannot be written now never will be. */
+static void settle_scalars(struct session *s) {
+    if (!s->events_open) return;
+    if (s->events.n > 0) eventfile_begin(&s->events);
+    put_events_path(s);
+    eventfile_flush(&s->events);
+    eventfile_give_up(&s->events);
 }
 
 /* Forgets scalars that the rings still have: the next pass gives them again. */
@@ -154,13 +165,6 @@ static void sample(struct session *s, uint64_t now, bool final) {
         fl.gpus_reported = keeper_facts(give_fact, &s->drain.enc);
 }
 
-static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
-    char text[160];
-    if (n == 0) return;
-    snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
-    encoder_fact(e, 0, FACT_LOSS, text);
-}
-
 /* Writes what is known only at the end. */
 static void last_facts(struct session *s) {
     struct encoder *e = &s->drain.enc;
@@ -182,23 +186,32 @@ static void last_facts(struct session *s) {
     uint64_t refused = s->set.child ? 0 : memory_refused();
     uint64_t lost = no_ring + names + h->drops_write + unrecorded;
     if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
-    loss_fact(e, h->drops_write,
-              "samples and device events that could not be written");
-    loss_fact(e, no_ring, "calls of threads that got no ring");
-    loss_fact(e, names, "uses of names beyond the limit");
-    loss_fact(e, s->events.lost, "scalars that could not be written");
-    loss_fact(e, refused,
-              "times that a process of the program got no memory for rings");
-    loss_fact(e, unrecorded,
-              "processes of the program that could not be recorded");
+    encoder_loss(e, h->drops_write,
+                 "samples and device events that could not be written");
+    encoder_loss(e, no_ring, "calls of threads that got no ring");
+    encoder_loss(e, names, "uses of names beyond the limit");
+    encoder_scalars_lost(e, s->events_open ? s->events.lost : 0);
+    encoder_loss(e, refused,
+                 "times that a process of the program got no memory for rings");
+    encoder_loss(e, unrecorded,
+                 "processes of the program that could not be recorded");
 }
 
 /* --- a pass -------------------------------------------------------------- */
+
+static void scalars_problem(const struct session *s, const char *what,
+                            int error) {
+    char text[PATH_MAX + 64];
+    snprintf(text, sizeof text, "%s: %s", s->set.logdir, what);
+    session_problem(text, error);
+}
 
 static void wrote(struct session *s, int result) {
     /* without an error of its own, the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
         session_problem(s->map.head->stem, s->drain.files.error);
+    else if (result == 0 && fl.scalars_error != 0 && !fl.folder_gone)
+        scalars_problem(s, "scalars cannot be written", fl.scalars_error);
     else if (result == 0 && s->drain.files.error == 0 && !fl.folder_gone)
         session_problem("", 0);
     s->drain.files.error = 0;
@@ -255,6 +268,7 @@ static int pass(struct session *s, bool final) {
         rank_facts(s, &s->drain.enc);
     }
     if (final) {
+        settle_scalars(s);
         device_facts(&s->drain.enc);
         last_facts(s);
     }
@@ -588,6 +602,16 @@ static void close_all(struct session *s, bool keep) {
     alone_close(&fl.alone);
 }
 
+/* Closes the event file. All is in it that ever will be: where the profile
+ * could not be closed, what the rings have is for whoever closes it. */
+static void close_scalars(struct session *s) {
+    if (!s->events_open) return;
+    eventfile_give_up(&s->events);
+    eventfile_close(&s->events);
+    if (s->whole && s->events.lost > 0 && !fl.folder_gone)
+        scalars_problem(s, "scalars were lost", s->events.error);
+}
+
 static void tell_begun(struct session *s, int result) {
     pthread_mutex_lock(&s->flush_lock);
     s->begun = result == 0 ? 1 : -1;
@@ -657,7 +681,7 @@ static void *flusher(void *arg) {
         s->whole = empty ||
                    (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
         if (!s->whole) wrote(s, -1);
-        if (s->events_open) eventfile_close(&s->events);
+        close_scalars(s);
         recover_folder_end(&s->paths);
         keeper_leave();
         close_all(s, !s->whole);

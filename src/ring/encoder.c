@@ -195,6 +195,18 @@ void encoder_fact_int(struct encoder *e, unsigned file, const char *key,
     put_fact(e, file, key, buf, (size_t)(p - buf));
 }
 
+void encoder_loss(struct encoder *e, uint64_t n, const char *what) {
+    char text[160];
+    if (n == 0) return;
+    snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
+    encoder_fact(e, 0, FACT_LOSS, text);
+}
+
+void encoder_scalars_lost(struct encoder *e, uint64_t n) {
+    if (n > 0) encoder_fact_int(e, 0, FACT_SCALARS_LOST, (int64_t)n);
+    encoder_loss(e, n, "scalars that could not be written");
+}
+
 void encoder_begin(struct encoder *e, unsigned file) {
     const struct rec_head *h = e->map->head;
     char name[128] = XSPACE_HOST_PLANE;

@@ -47,7 +47,7 @@
 #define REC_PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
 enum {
-    REC_VERSION = 3,
+    REC_VERSION = 4,
     REC_PAGE = 64 << 10, /* ARM has pages of 4, 16 and 64 KiB */
     REC_RINGS = 4096,
     REC_SEGS = 2048,
@@ -262,8 +262,9 @@ struct rec_head {
     uint32_t active;      /* which commit holds */
     uint32_t done;        /* stopped in order: the files are whole */
     struct rec_losses lost;
-    uint64_t drops_write; /* samples and device events that could not be
+    uint64_t drops_write;   /* samples and device events that could not be
                                 written; what is in rings waits there */
+    uint64_t drops_scalars; /* scalars that are in neither rings nor a file */
     struct rec_commit commit[2];
     struct rec_device devices[REC_DEVICES];
     /* pages of these two tables get memory when they are needed */

@@ -281,6 +281,8 @@ void xspace_own_done(struct xspace *x) {
         bool is_host = p->kind == XPLANE_HOST;
         host |= is_host;
         rescued |= is_host && xplane_fact_int(p, FACT_UNCLOSED, 0) > 0;
+        int64_t points = xplane_fact_int(p, FACT_SCALARS_LOST, 0);
+        if (points > 0) trace_note(x->t, NOTE_SCALARS_LOST, (uint64_t)points);
         int64_t lost = xplane_fact_int(p, FACT_DROPPED, 0);
         /* these come beside those of which lines of threads tell, where it
          * happened */
