@@ -180,21 +180,19 @@ static void last_facts(struct session *s) {
     encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
     uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
     uint64_t names = REC_LOAD(&h->lost.names);
-    /* the family's: whoever began it tells. Each process that could not be
-     * recorded has lost at least the call that would have begun it. */
+    /* the family's: whoever began it tells */
     uint64_t unrecorded = s->set.child ? 0 : memory_unrecorded();
     uint64_t refused = s->set.child ? 0 : memory_refused();
-    uint64_t lost = no_ring + names + h->drops_write + unrecorded;
+    uint64_t lost = no_ring + names + h->drops_write;
     if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
-    encoder_loss(e, h->drops_write,
-                 "samples and device events that could not be written");
-    encoder_loss(e, no_ring, "calls of threads that got no ring");
-    encoder_loss(e, names, "uses of names beyond the limit");
+    if (unrecorded > 0)
+        encoder_fact_int(e, 0, FACT_UNRECORDED, (int64_t)unrecorded);
+    encoder_loss(e, h->drops_write, LOSS_WRITE);
+    encoder_loss(e, no_ring, LOSS_NO_RING);
+    encoder_loss(e, names, LOSS_NAMES);
     encoder_scalars_lost(e, s->events_open ? s->events.lost : 0);
-    encoder_loss(e, refused,
-                 "times that a process of the program got no memory for rings");
-    encoder_loss(e, unrecorded,
-                 "processes of the program that could not be recorded");
+    encoder_loss(e, refused, LOSS_REFUSED);
+    encoder_loss(e, unrecorded, LOSS_PROCESSES);
 }
 
 /* --- a pass -------------------------------------------------------------- */

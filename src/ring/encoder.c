@@ -204,7 +204,7 @@ void encoder_loss(struct encoder *e, uint64_t n, const char *what) {
 
 void encoder_scalars_lost(struct encoder *e, uint64_t n) {
     if (n > 0) encoder_fact_int(e, 0, FACT_SCALARS_LOST, (int64_t)n);
-    encoder_loss(e, n, "scalars that could not be written");
+    encoder_loss(e, n, LOSS_SCALARS);
 }
 
 void encoder_begin(struct encoder *e, unsigned file) {
@@ -679,9 +679,9 @@ static void begin_thread(struct encoder *e, const struct rec_ring *r) {
 }
 
 static const char *const loss_texts[REC_LOSSES] = {
-    "the thread's ring was full", "called from a signal handler",
-    "scopes nested too deep",     "arguments that did not fit",
-    "ops_end() without a begin",  NULL,
+    [REC_LOST_FULL] = LOSS_RING_FULL,      [REC_LOST_SIGNAL] = LOSS_IN_SIGNAL,
+    [REC_LOST_DEEP] = LOSS_TOO_DEEP,       [REC_LOST_ARGS] = LOSS_ARGS,
+    [REC_LOST_UNMATCHED] = LOSS_UNMATCHED,
 };
 
 /* Scales ticks as rec_clock_ps does. */
