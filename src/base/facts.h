@@ -23,15 +23,17 @@
 
 /* Why the recorder lost something: of a thread's calls (the stat "why"), and of
  * others (FACT_LOSS, behind a number). */
-#define LOSS_RING_FULL "the thread's ring was full"
-#define LOSS_IN_SIGNAL "called from a signal handler"
-#define LOSS_TOO_DEEP  "scopes nested too deep"
-#define LOSS_ARGS      "arguments that did not fit"
-#define LOSS_UNMATCHED "ops_end() without a begin"
-#define LOSS_WRITE     "samples and device events that could not be written"
-#define LOSS_NO_RING   "calls of threads that got no ring"
-#define LOSS_NAMES     "uses of names beyond the limit"
-#define LOSS_SCALARS   "scalars that could not be written"
+#define LOSS_RING_FULL    "the thread's ring was full"
+#define LOSS_NO_MEMORY    "the memory for rings was full"
+#define LOSS_IN_SIGNAL    "called from a signal handler"
+#define LOSS_TOO_DEEP     "scopes nested too deep"
+#define LOSS_ARGS         "arguments that did not fit"
+#define LOSS_UNMATCHED    "ops_end() without a begin"
+#define LOSS_WRITE        "samples and device events that could not be written"
+#define LOSS_NO_RING      "calls of threads that got no ring"
+#define LOSS_NAMES        "uses of names beyond the limit"
+#define LOSS_NAMES_MEMORY "uses of names for which there was no memory"
+#define LOSS_SCALARS      "scalars that could not be written"
 #define LOSS_REFUSED                                                           \
     "times that a process of the program got no memory for rings"
 #define LOSS_PROCESSES "processes of the program that could not be recorded"

@@ -55,6 +55,7 @@ static struct {
     struct alone alone;
     bool program_ended;            /* the program has no thread any more */
     bool folder_gone;              /* the log folder was removed */
+    bool memory_short;             /* calls were lost for want of memory */
     bool gpus_reported;            /* their facts are in the file */
     bool more_waiting;             /* rings are still filling behind a pass */
     struct eventfile_mark scalars; /* the event file as of the last commit */
@@ -99,6 +100,12 @@ static void part_facts(struct drain *d, void *ctx) {
     identity_facts(&s->id, give_fact, &d->enc);
 }
 
+/* Tells the rings' head, which outlives the program, how many scalars are in
+ * neither rings nor a file. */
+static void count_scalars(struct session *s) {
+    s->map.head->drops_scalars = s->events.lost + s->events.waiting;
+}
+
 static void put_events_path(struct session *s) {
     snprintf(s->map.head->events, sizeof s->map.head->events, "%.1023s",
              s->events.path);
@@ -131,7 +138,7 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     fl.scalars_error = -eventfile_flush(&s->events);
     put_events_path(s);
     c->scalar_bytes = s->events.size;
-    s->map.head->drops_scalars = s->events.lost + s->events.waiting;
+    count_scalars(s);
     eventfile_mark(&s->events, &fl.scalars);
 }
 
@@ -142,13 +149,16 @@ static void settle_scalars(struct session *s) {
     put_events_path(s);
     eventfile_flush(&s->events);
     eventfile_give_up(&s->events);
+    count_scalars(s);
 }
 
 /* Forgets scalars that the rings still have: the next pass gives them again. */
 static void forget_scalars(struct drain *d, void *ctx) {
     struct session *s = ctx;
     (void)d;
-    if (s->events_open) eventfile_rollback(&s->events, &fl.scalars);
+    if (!s->events_open) return;
+    eventfile_rollback(&s->events, &fl.scalars);
+    count_scalars(s);
 }
 
 /* Samples the machine. Its counters belong to the time of a window; the last
@@ -178,21 +188,13 @@ static void last_facts(struct session *s) {
     encoder_fact_int(e, 0, "flusher_cpu_ns",
                      (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec);
     encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
-    uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
-    uint64_t names = REC_LOAD(&h->lost.names);
+    encoder_losses(e, h);
+    if (s->set.child) return;
     /* the family's: whoever began it tells */
-    uint64_t unrecorded = s->set.child ? 0 : memory_unrecorded();
-    uint64_t refused = s->set.child ? 0 : memory_refused();
-    uint64_t lost = no_ring + names + h->drops_write;
-    if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
-    if (unrecorded > 0)
-        encoder_fact_int(e, 0, FACT_UNRECORDED, (int64_t)unrecorded);
-    encoder_loss(e, h->drops_write, LOSS_WRITE);
-    encoder_loss(e, no_ring, LOSS_NO_RING);
-    encoder_loss(e, names, LOSS_NAMES);
-    encoder_scalars_lost(e, s->events_open ? s->events.lost : 0);
-    encoder_loss(e, refused, LOSS_REFUSED);
-    encoder_loss(e, unrecorded, LOSS_PROCESSES);
+    if (memory_unrecorded() > 0)
+        encoder_fact_int(e, 0, FACT_UNRECORDED, (int64_t)memory_unrecorded());
+    encoder_loss(e, memory_refused(), LOSS_REFUSED);
+    encoder_loss(e, memory_unrecorded(), LOSS_PROCESSES);
 }
 
 /* --- a pass -------------------------------------------------------------- */
@@ -204,12 +206,27 @@ static void scalars_problem(const struct session *s, const char *what,
     session_problem(text, error);
 }
 
+/* Was anything lost because there was no memory for rings or names? */
+static bool memory_short(const struct session *s) {
+    const struct rec_head *h = s->map.head;
+    if (fl.memory_short || !memory_failed()) return fl.memory_short;
+    uint64_t lost = REC_LOAD(&h->lost.no_ring) +
+                    REC_LOAD(&h->lost.names_memory);
+    uint32_t n = REC_ACQUIRE(&h->nrings);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->map.ring[i] != NULL)
+            lost += REC_LOAD(&s->map.ring[i]->lost[REC_LOST_MEMORY]);
+    return fl.memory_short = lost > 0;
+}
+
 static void wrote(struct session *s, int result) {
     /* without an error of its own, the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
         session_problem(s->map.head->stem, s->drain.files.error);
     else if (result == 0 && fl.scalars_error != 0 && !fl.folder_gone)
         scalars_problem(s, "scalars cannot be written", fl.scalars_error);
+    else if (result == 0 && memory_short(s) && !fl.folder_gone)
+        session_problem("no more memory for the rings: calls are lost", ENOSPC);
     else if (result == 0 && s->drain.files.error == 0 && !fl.folder_gone)
         session_problem("", 0);
     s->drain.files.error = 0;

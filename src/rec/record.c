@@ -121,7 +121,9 @@ static __attribute__((noinline)) bool more_room(struct rec_ring *r) {
     uint64_t limit = thread_room(r);
     REC_PUT(&r->write_limit, limit);
     if (r->head < limit) return true;
-    REC_PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
+    enum rec_loss why = thread_lacks_memory(r) ? REC_LOST_MEMORY
+                                               : REC_LOST_FULL;
+    REC_PUT(&r->lost[why], r->lost[why] + 1);
     return false;
 }
 

@@ -130,6 +130,7 @@ struct rec_frame {
 /* What could not be recorded, and why. */
 enum rec_loss {
     REC_LOST_FULL,      /* the ring was full */
+    REC_LOST_MEMORY,    /* there was no memory for more of the ring */
     REC_LOST_SIGNAL,    /* a handler called while a call was going on */
     REC_LOST_DEEP,      /* a scope deeper than REC_FRAMES */
     REC_LOST_ARGS,      /* an argument that did not fit */
@@ -232,8 +233,10 @@ struct rec_commit {
 /* Losses that belong to no ring. Any thread may add to them at any time: see
  * memory_losses(). */
 struct rec_losses {
-    uint64_t no_ring; /* calls of threads that got none */
-    uint64_t names;   /* uses of names beyond the limit */
+    uint64_t no_ring;      /* calls of threads that got none */
+    uint64_t names;        /* uses of names beyond the limit: the call itself is
+                         recorded, under another name */
+    uint64_t names_memory; /* the same, of names that got no memory */
 };
 
 struct rec_head {

@@ -360,6 +360,61 @@ static void test_small_shm(void **state) {
     }
 }
 
+/* The memory for rings is taken by somebody else, after the start. */
+enum { SHM_SCOPES = 300000, SHM_NAMES = 20000, SHM_STEPS = 300 };
+
+static void fill_folder(const char *folder) {
+    static char page[4096];
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/fill", folder);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    while (write(fd, page, sizeof page) == (ssize_t)sizeof page) {
+    }
+    close(fd);
+}
+
+static void run_shm_filled(void *arg) {
+    char name[32];
+    if (!mount_small(arg, "2m", false)) exit(NOT_ALLOWED);
+    setenv("OPSCOPE_SHM", arg, 1);
+    rig_begin();
+    fill_folder(arg);
+    for (int i = 0; i < SHM_SCOPES; i++) {
+        if (i % (SHM_SCOPES / SHM_STEPS) == 0) ops_step(i);
+        OPS_SCOPE("work");
+    }
+    ops_step_end();
+    for (int i = 0; i < SHM_NAMES; i++) {
+        snprintf(name, sizeof name, "name %d", i);
+        OPS_SCOPE(name);
+    }
+    ops_stop();
+    printf("%s\n", rig_problem());
+    exit(0);
+}
+
+static void test_shm_filled(void **state) {
+    char folder[PATH_MAX + 16];
+    struct xs x = {0};
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/shm", rig_dir);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    rig_options.no_machine = true;
+    struct rig_end e = rig_run(run_shm_filled, folder);
+    if (e.status == NOT_ALLOWED << 8) skip();
+    if (e.status != 0) fail_msg("%x %s", e.status, e.out);
+    assert_string_equal(e.out, "no more memory for the rings: calls are lost: "
+                               "No space left on device\n");
+    assert_int_equal(rig_load(&x), 1);
+    size_t there = 0;
+    for (size_t i = 0; i < x.n; i++) there += !xs_own(&x.v[i]);
+    /* each call once, whether its name is lost or not */
+    uint64_t lost = xs_dropped(&x) + (uint64_t)xs_fact(&x, "dropped_traces", 0);
+    assert_true(lost > 0);
+    assert_int_equal(there + lost, SHM_SCOPES + SHM_NAMES + SHM_STEPS);
+    xs_free(&x);
+}
+
 /* The log folder's disk is full. The result is seen from inside: outside there
  * is nothing. */
 static void run_small_disk(void *arg) {
@@ -455,7 +510,7 @@ static void test_never_begun(void **state) {
 
 RIG_MAIN("rec_disk", NULL, CASE(test_full), CASE(test_full_to_the_end),
          CASE(test_no_room), CASE(test_removed), CASE(test_not_a_folder),
-         CASE(test_no_shm), CASE(test_small_shm), CASE(test_small_disk),
-         CASE(test_read_only), CASE(test_never_begun),
+         CASE(test_no_shm), CASE(test_small_shm), CASE(test_shm_filled),
+         CASE(test_small_disk), CASE(test_read_only), CASE(test_never_begun),
          CASE(test_removed_is_told), CASE(test_relative_shm),
          CASE(test_little_memory_is_told))

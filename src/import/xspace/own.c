@@ -114,6 +114,8 @@ static const char *advice_on(struct bytes why) {
     } list[] = {
         {LOSS_RING_FULL, "larger rings (ops_options.ring_bytes, memory_bytes) "
                          "or fewer steps (.steps) avoid it"},
+        {LOSS_NO_MEMORY, "more memory for rings (ops_options.memory_bytes, "
+                         "room in /dev/shm) or fewer steps (.steps) avoid it"},
         {LOSS_NO_RING, "more memory for rings (ops_options.memory_bytes, room "
                        "in /dev/shm) or fewer threads at a time avoid it"},
         {LOSS_REFUSED, "a larger ops_options.memory_bytes, or fewer processes "
@@ -126,6 +128,9 @@ static const char *advice_on(struct bytes why) {
         {LOSS_UNMATCHED, "a thread may end only what it began, and once"},
         {LOSS_NAMES, "names that are few and fixed avoid it; what varies goes "
                      "into an argument"},
+        {LOSS_NAMES_MEMORY, "more memory for rings "
+                            "(ops_options.memory_bytes, room in /dev/shm) "
+                            "avoids it"},
         {LOSS_WRITE, "room on the disk of the log folder avoids it"},
         {LOSS_SCALARS, "room on the disk of the log folder avoids it"},
     };
