@@ -276,6 +276,8 @@ static int open_session(struct session *s, const struct host_state *q) {
 
 static int start(struct session *s, const struct host_state *q) {
     char why[160];
+    const char *wrong = settings_wrong(&s->set);
+    if (wrong != NULL) return session_problem(wrong, 0);
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
     REC_PUBLISH(&s->windowed, s->set.steps[0] != 0);
@@ -305,6 +307,8 @@ static int start_again(struct session *s, const struct ops_options *o,
     if (!s->set.automatic || o == NULL) return 0;
     s->set.automatic = false;
     settings_read(&own, s->set.logdir, o, size);
+    const char *wrong = settings_wrong(&own);
+    if (wrong != NULL) return session_problem(wrong, 0);
     if (own.o.world > 0) set_rank(s, own.o.rank, own.o.world);
     if (s->set.o.signal == 0 && own.o.signal > 0) {
         s->set.o.signal = own.o.signal;

@@ -4,6 +4,7 @@
  * environment is that user's, and none of it is read: secure_getenv. */
 #include "rec/settings.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,21 @@ void settings_read(struct settings *set, const char *logdir,
     if (m->demand_steps <= 0) m->demand_steps = 3;
     if (m->demand_ms <= 0) m->demand_ms = 2000;
     set->automatic = settings_automatic();
+}
+
+/* The C library keeps some signals for itself, and says so when asked. */
+static bool can_be_caught(int sig) {
+    struct sigaction now;
+    return sig != SIGKILL && sig != SIGSTOP && sigaction(sig, NULL, &now) == 0;
+}
+
+const char *settings_wrong(const struct settings *set) {
+    const struct ops_options *o = &set->o;
+    if (o->signal != 0 && !can_be_caught(o->signal))
+        return "the signal is none that a program can catch";
+    if (o->world > 0 && (o->rank < 0 || o->rank >= o->world))
+        return "the rank is not below the number of ranks (world)";
+    return NULL;
 }
 
 void settings_child(struct settings *set) {

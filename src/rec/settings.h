@@ -33,6 +33,8 @@ struct settings {
 /* size is that of the caller's struct ops_options, older or newer. */
 void settings_read(struct settings *set, const char *logdir,
                    const struct ops_options *o, size_t size);
+/* Returns what is impossible in the settings; NULL if nothing is. */
+const char *settings_wrong(const struct settings *set);
 /* Makes the settings those of a child of fork: same run, no rank of its own. */
 void settings_child(struct settings *set);
 /* Does the environment ask for a start at load? */
