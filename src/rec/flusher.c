@@ -506,18 +506,6 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
 
 /* --- begin and end ------------------------------------------------------- */
 
-/* Says that there are no rings. They are a file in memory, to which the limit
- * on files applies too. */
-static int no_rings(void) {
-    struct rlimit l;
-    if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
-        return session_problem(
-            "the limit on the size of files (ulimit -f) leaves no "
-            "room for the rings",
-            0);
-    return session_problem("no memory for the rings", ENOSPC);
-}
-
 /* Returns the addresses that the program may still use, where they are
  * limited. */
 static uint64_t addresses_left(void) {
@@ -538,13 +526,14 @@ static int map_rings(struct session *s) {
     size_t tables = rec_layout(&layout);
     uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
     void *p = NULL;
+    int error = ENOSPC;
     /* a program that locks its memory (mlockall) may map little */
     for (rings = rings < quarter ? rings : quarter;; rings /= 2) {
-        if (rings < REC_PAGE) return no_rings();
+        if (rings < REC_PAGE) return session_paths_no_rings(error);
         rings = rec_paged(rings);
-        if (ftruncate(s->paths.ring, (off_t)(tables + rings)) == 0 &&
-            (p = memory_map(s->paths.ring, tables + rings)) != NULL)
-            break;
+        if (ftruncate(s->paths.ring, (off_t)(tables + rings)) != 0)
+            error = errno;
+        else if ((p = memory_map(s->paths.ring, tables + rings)) != NULL) break;
     }
     s->map.head = p;
     s->map.bytes = tables + rings;
@@ -553,7 +542,7 @@ static int map_rings(struct session *s) {
     if (!memory_back(p, offsetof(struct rec_head, rings)) ||
         !memory_count_losses(s->paths.ring) ||
         !memory_back((char *)p + layout.segs_at, sizeof(struct rec_seg)))
-        return no_rings();
+        return session_paths_no_rings(ENOSPC);
     struct rec_head *h = p;
     rec_layout(h);
     h->version = REC_VERSION;
@@ -589,7 +578,8 @@ static int begin(struct session *s) {
             "/proc is not there, or there are too few descriptors", 0);
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
-    if (!names_session(&s->map) || !thread_spare()) return no_rings();
+    if (!names_session(&s->map) || !thread_spare())
+        return session_paths_no_rings(ENOSPC);
     /* The stem fits: session_paths_make has made sure of that. */
     struct rec_head *h = s->map.head;
     h->pid = (uint32_t)s->pid;

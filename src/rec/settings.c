@@ -20,9 +20,12 @@ static const char *env(const char *name) {
     return v != NULL && v[0] != 0 ? v : NULL;
 }
 
-/* Copies a text into the settings. Returns the copy; NULL if s is NULL. */
-static const char *keep(char *to, size_t cap, const char *from) {
-    snprintf(to, cap, "%s", from != NULL ? from : "");
+/* Copies a text into the settings; too_long says that it does not fit. Returns
+ * the copy; NULL if there is no text. */
+static const char *keep(struct settings *set, char *to, size_t cap,
+                        const char *from, const char *too_long) {
+    int n = snprintf(to, cap, "%s", from != NULL ? from : "");
+    if (n < 0 || (size_t)n >= cap) set->wrong = too_long;
     return from != NULL ? to : NULL;
 }
 
@@ -50,7 +53,8 @@ static void environment(struct settings *set, const char **logdir) {
     if (env_is("OPSCOPE_FORK", "0")) o->no_fork = true;
     if (env("OPSCOPE_SIGNAL") != NULL) o->signal = atoi(env("OPSCOPE_SIGNAL"));
     if (env("OPSCOPE_SHM") != NULL)
-        snprintf(set->memory, sizeof set->memory, "%s", env("OPSCOPE_SHM"));
+        keep(set, set->memory, sizeof set->memory, env("OPSCOPE_SHM"),
+             "OPSCOPE_SHM is too long");
     if (env("OPSCOPE_LAUNCH") != NULL)
         set->launch = strtoull(env("OPSCOPE_LAUNCH"), NULL, 16);
     env_size("OPSCOPE_RING_BYTES", &o->ring_bytes);
@@ -63,11 +67,15 @@ void settings_read(struct settings *set, const char *logdir,
     if (o != NULL) memcpy(&set->o, o, size < sizeof *o ? size : sizeof *o);
     environment(set, &logdir);
     struct ops_options *m = &set->o;
-    snprintf(set->logdir, sizeof set->logdir, "%s",
-             logdir != NULL && logdir[0] != 0 ? logdir : ".");
-    m->steps = keep(set->steps, sizeof set->steps, m->steps);
-    m->host = keep(set->host, sizeof set->host, m->host);
-    m->run = keep(set->run, sizeof set->run, m->run);
+    keep(set, set->logdir, sizeof set->logdir,
+         logdir != NULL && logdir[0] != 0 ? logdir : ".",
+         "the path of the log folder is too long");
+    m->steps = keep(set, set->steps, sizeof set->steps, m->steps,
+                    "the steps are too long a text");
+    m->run = keep(set, set->run, sizeof set->run, m->run,
+                  "the run's name is too long");
+    /* of a host's name the beginning will do */
+    m->host = keep(set, set->host, sizeof set->host, m->host, set->wrong);
     if (m->ring_bytes == 0) m->ring_bytes = RING_DEFAULT;
     size_t power = RING_LEAST;
     while (power < m->ring_bytes && power < (size_t)1 << 30) power *= 2;
@@ -86,6 +94,7 @@ static bool can_be_caught(int sig) {
 
 const char *settings_wrong(const struct settings *set) {
     const struct ops_options *o = &set->o;
+    if (set->wrong != NULL) return set->wrong;
     if (o->signal != 0 && !can_be_caught(o->signal))
         return "the signal is none that a program can catch";
     if (o->world > 0 && (o->rank < 0 || o->rank >= o->world))

@@ -28,6 +28,7 @@ struct settings {
     uint64_t launch;       /* which `opscope record` we are under, or 0 */
     bool automatic;        /* started by the environment at load */
     bool child;            /* of a fork: named by its pid */
+    const char *wrong;     /* a text that there is no room for; or NULL */
 };
 
 /* size is that of the caller's struct ops_options, older or newer. */
