@@ -256,6 +256,8 @@ void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m) {
         return;
     }
     f->n = f->waiting = 0;
+    f->out_bytes = m->out_bytes + m->n;
+    f->out_records = m->out_records + m->waiting;
     if (f->files != m->files || f->fd < 0) return;
     f->size -= bytes - m->n;
     f->in_file -= records - m->waiting;
