@@ -93,7 +93,8 @@ struct ops_options {
      * until ops_dump(), the signal, or a crash. */
     bool flight;
     /* A signal that dumps (flight) or starts a capture (steps "demand"); 0 for
-     * none. A handler that was there before is called too. */
+     * none. A handler that was there before is called too. One that cannot be
+     * caught is refused. */
     int signal;
     /* How much a capture on demand takes: steps, or milliseconds in a program
      * without ops_step. 0 stands for 3 steps, 2000 ms. */
@@ -102,8 +103,9 @@ struct ops_options {
     size_t memory_bytes; /* for all rings, those of children included; 0: 512
                             MiB, or a quarter of what /dev/shm has free or the
                             container still allows, if that is less */
-    int rank, world;     /* taken when world > 0, else from RANK, WORLD_SIZE,
-                            SLURM_PROCID, OMPI_COMM_WORLD_RANK, ... */
+    int rank, world;     /* taken when world > 0 (a rank that is not below it is
+                            refused), else from RANK, WORLD_SIZE, SLURM_PROCID,
+                            OMPI_COMM_WORLD_RANK, ... */
     const char *host;    /* part of the file's name; NULL: the host's name */
     const char *run;     /* the run's folder; NULL: one of its own, named by
                             the time, which the ranks of a job share */

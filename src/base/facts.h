@@ -11,6 +11,8 @@
 #define FACT_UNCLOSED      "opscope_unclosed"
 #define FACT_LOSS          "opscope_loss"
 #define FACT_DROPPED       "dropped_traces"
+#define FACT_SCALARS_LOST  "scalars_lost"
+#define FACT_UNRECORDED    "unrecorded_processes"
 #define FACT_PROCESS_ID    "process_id"
 #define FACT_HOST_NAME     "host_name"
 #define FACT_RANK          "rank"
@@ -18,6 +20,23 @@
 #define FACT_START_UNIX_NS "start_unix_ns"
 #define FACT_SCOPE_COST_PS "scope_cost_ps"
 #define FACT_ARGV          "argv"
+
+/* Why the recorder lost something: of a thread's calls (the stat "why"), and of
+ * others (FACT_LOSS, behind a number). */
+#define LOSS_RING_FULL    "the thread's ring was full"
+#define LOSS_NO_MEMORY    "the memory for rings was full"
+#define LOSS_IN_SIGNAL    "called from a signal handler"
+#define LOSS_TOO_DEEP     "scopes nested too deep"
+#define LOSS_ARGS         "arguments that did not fit"
+#define LOSS_UNMATCHED    "ops_end() without a begin"
+#define LOSS_WRITE        "samples and device events that could not be written"
+#define LOSS_NO_RING      "calls of threads that got no ring"
+#define LOSS_NAMES        "uses of names beyond the limit"
+#define LOSS_NAMES_MEMORY "uses of names for which there was no memory"
+#define LOSS_SCALARS      "scalars that could not be written"
+#define LOSS_REFUSED                                                           \
+    "times that a process of the program got no memory for rings"
+#define LOSS_PROCESSES "processes of the program that could not be recorded"
 
 /* Stats of the recorder's events. */
 #define FACT_STEP_NUM      "step_num"

@@ -55,9 +55,11 @@ static struct {
     struct alone alone;
     bool program_ended;            /* the program has no thread any more */
     bool folder_gone;              /* the log folder was removed */
+    bool memory_short;             /* calls were lost for want of memory */
     bool gpus_reported;            /* their facts are in the file */
     bool more_waiting;             /* rings are still filling behind a pass */
     struct eventfile_mark scalars; /* the event file as of the last commit */
+    int scalars_error;             /* errno: they cannot be written now */
     uint64_t window_edge_ns; /* when a window of times opens or closes; 0 */
     uint64_t last_rush_ns;   /* the last look at which rings were filling */
     uint64_t heads;          /* slots ever written, in all rings, at a look */
@@ -98,6 +100,12 @@ static void part_facts(struct drain *d, void *ctx) {
     identity_facts(&s->id, give_fact, &d->enc);
 }
 
+/* Tells the rings' head, which outlives the program, how many scalars are in
+ * neither rings nor a file. */
+static void count_scalars(struct session *s) {
+    s->map.head->drops_scalars = s->events.lost + s->events.waiting;
+}
+
 static void put_events_path(struct session *s) {
     snprintf(s->map.head->events, sizeof s->map.head->events, "%.1023s",
              s->events.path);
@@ -127,17 +135,30 @@ static void flush_scalars(struct drain *d, struct rec_commit *c, void *ctx) {
     if (!s->events_open) return;
     if (s->events.n > 0) eventfile_begin(&s->events);
     put_events_path(s);
-    eventfile_flush(&s->events);
+    fl.scalars_error = -eventfile_flush(&s->events);
     put_events_path(s);
     c->scalar_bytes = s->events.size;
+    count_scalars(s);
     eventfile_mark(&s->events, &fl.scalars);
+}
+
+/* Writes the last scalars; those that cannot be written now never will be. */
+static void settle_scalars(struct session *s) {
+    if (!s->events_open) return;
+    if (s->events.n > 0) eventfile_begin(&s->events);
+    put_events_path(s);
+    eventfile_flush(&s->events);
+    eventfile_give_up(&s->events);
+    count_scalars(s);
 }
 
 /* Forgets scalars that the rings still have: the next pass gives them again. */
 static void forget_scalars(struct drain *d, void *ctx) {
     struct session *s = ctx;
     (void)d;
-    if (s->events_open) eventfile_rollback(&s->events, &fl.scalars);
+    if (!s->events_open) return;
+    eventfile_rollback(&s->events, &fl.scalars);
+    count_scalars(s);
 }
 
 /* Samples the machine. Its counters belong to the time of a window; the last
@@ -154,13 +175,6 @@ static void sample(struct session *s, uint64_t now, bool final) {
         fl.gpus_reported = keeper_facts(give_fact, &s->drain.enc);
 }
 
-static void loss_fact(struct encoder *e, uint64_t n, const char *what) {
-    char text[160];
-    if (n == 0) return;
-    snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
-    encoder_fact(e, 0, FACT_LOSS, text);
-}
-
 /* Writes what is known only at the end. */
 static void last_facts(struct session *s) {
     struct encoder *e = &s->drain.enc;
@@ -174,31 +188,45 @@ static void last_facts(struct session *s) {
     encoder_fact_int(e, 0, "flusher_cpu_ns",
                      (int64_t)cpu.tv_sec * 1000000000 + cpu.tv_nsec);
     encoder_fact_int(e, 0, "wall_clock_moved_ns", stepped);
-    uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
-    uint64_t names = REC_LOAD(&h->lost.names);
-    /* the family's: whoever began it tells. Each process that could not be
-     * recorded has lost at least the call that would have begun it. */
-    uint64_t unrecorded = s->set.child ? 0 : memory_unrecorded();
-    uint64_t refused = s->set.child ? 0 : memory_refused();
-    uint64_t lost = no_ring + names + h->drops_write + unrecorded;
-    if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
-    loss_fact(e, h->drops_write,
-              "samples and device events that could not be written");
-    loss_fact(e, no_ring, "calls of threads that got no ring");
-    loss_fact(e, names, "uses of names beyond the limit");
-    loss_fact(e, s->events.lost, "scalars that could not be written");
-    loss_fact(e, refused,
-              "times that a process of the program got no memory for rings");
-    loss_fact(e, unrecorded,
-              "processes of the program that could not be recorded");
+    encoder_losses(e, h);
+    if (s->set.child) return;
+    /* the family's: whoever began it tells */
+    if (memory_unrecorded() > 0)
+        encoder_fact_int(e, 0, FACT_UNRECORDED, (int64_t)memory_unrecorded());
+    encoder_loss(e, memory_refused(), LOSS_REFUSED);
+    encoder_loss(e, memory_unrecorded(), LOSS_PROCESSES);
 }
 
 /* --- a pass -------------------------------------------------------------- */
+
+static void scalars_problem(const struct session *s, const char *what,
+                            int error) {
+    char text[PATH_MAX + 64];
+    snprintf(text, sizeof text, "%s: %s", s->set.logdir, what);
+    session_problem(text, error);
+}
+
+/* Was anything lost because there was no memory for rings or names? */
+static bool memory_short(const struct session *s) {
+    const struct rec_head *h = s->map.head;
+    if (fl.memory_short || !memory_failed()) return fl.memory_short;
+    uint64_t lost = REC_LOAD(&h->lost.no_ring) +
+                    REC_LOAD(&h->lost.names_memory);
+    uint32_t n = REC_ACQUIRE(&h->nrings);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->map.ring[i] != NULL)
+            lost += REC_LOAD(&s->map.ring[i]->lost[REC_LOST_MEMORY]);
+    return fl.memory_short = lost > 0;
+}
 
 static void wrote(struct session *s, int result) {
     /* without an error of its own, the one before still stands in the way */
     if (result != 0 && (s->drain.files.error != 0 || s->problem[0] == 0))
         session_problem(s->map.head->stem, s->drain.files.error);
+    else if (result == 0 && fl.scalars_error != 0 && !fl.folder_gone)
+        scalars_problem(s, "scalars cannot be written", fl.scalars_error);
+    else if (result == 0 && memory_short(s) && !fl.folder_gone)
+        session_problem("no more memory for the rings: calls are lost", ENOSPC);
     else if (result == 0 && s->drain.files.error == 0 && !fl.folder_gone)
         session_problem("", 0);
     s->drain.files.error = 0;
@@ -255,6 +283,7 @@ static int pass(struct session *s, bool final) {
         rank_facts(s, &s->drain.enc);
     }
     if (final) {
+        settle_scalars(s);
         device_facts(&s->drain.enc);
         last_facts(s);
     }
@@ -477,18 +506,6 @@ static bool wait_turn(struct session *s, uint64_t *ticket, bool *want_dump) {
 
 /* --- begin and end ------------------------------------------------------- */
 
-/* Says that there are no rings. They are a file in memory, to which the limit
- * on files applies too. */
-static int no_rings(void) {
-    struct rlimit l;
-    if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
-        return session_problem(
-            "the limit on the size of files (ulimit -f) leaves no "
-            "room for the rings",
-            0);
-    return session_problem("no memory for the rings", ENOSPC);
-}
-
 /* Returns the addresses that the program may still use, where they are
  * limited. */
 static uint64_t addresses_left(void) {
@@ -509,13 +526,14 @@ static int map_rings(struct session *s) {
     size_t tables = rec_layout(&layout);
     uint64_t rings = 2 * s->memory_cap, quarter = addresses_left() / 4;
     void *p = NULL;
+    int error = ENOSPC;
     /* a program that locks its memory (mlockall) may map little */
     for (rings = rings < quarter ? rings : quarter;; rings /= 2) {
-        if (rings < REC_PAGE) return no_rings();
+        if (rings < REC_PAGE) return session_paths_no_rings(error);
         rings = rec_paged(rings);
-        if (ftruncate(s->paths.ring, (off_t)(tables + rings)) == 0 &&
-            (p = memory_map(s->paths.ring, tables + rings)) != NULL)
-            break;
+        if (ftruncate(s->paths.ring, (off_t)(tables + rings)) != 0)
+            error = errno;
+        else if ((p = memory_map(s->paths.ring, tables + rings)) != NULL) break;
     }
     s->map.head = p;
     s->map.bytes = tables + rings;
@@ -524,7 +542,7 @@ static int map_rings(struct session *s) {
     if (!memory_back(p, offsetof(struct rec_head, rings)) ||
         !memory_count_losses(s->paths.ring) ||
         !memory_back((char *)p + layout.segs_at, sizeof(struct rec_seg)))
-        return no_rings();
+        return session_paths_no_rings(ENOSPC);
     struct rec_head *h = p;
     rec_layout(h);
     h->version = REC_VERSION;
@@ -560,7 +578,8 @@ static int begin(struct session *s) {
             "/proc is not there, or there are too few descriptors", 0);
     struct rec_instant first = rec_clock_begin(!s->set.o.no_tsc);
     if (session_paths_make(s) != 0 || map_rings(s) != 0) return -1;
-    if (!names_session(&s->map) || !thread_spare()) return no_rings();
+    if (!names_session(&s->map) || !thread_spare())
+        return session_paths_no_rings(ENOSPC);
     /* The stem fits: session_paths_make has made sure of that. */
     struct rec_head *h = s->map.head;
     h->pid = (uint32_t)s->pid;
@@ -586,6 +605,16 @@ static void close_all(struct session *s, bool keep) {
     session_paths_remove(&s->paths, keep);
     sample_close(&fl.sample);
     alone_close(&fl.alone);
+}
+
+/* Closes the event file. All is in it that ever will be: where the profile
+ * could not be closed, what the rings have is for whoever closes it. */
+static void close_scalars(struct session *s) {
+    if (!s->events_open) return;
+    eventfile_give_up(&s->events);
+    eventfile_close(&s->events);
+    if (s->whole && s->events.lost > 0 && !fl.folder_gone)
+        scalars_problem(s, "scalars were lost", s->events.error);
 }
 
 static void tell_begun(struct session *s, int result) {
@@ -657,7 +686,7 @@ static void *flusher(void *arg) {
         s->whole = empty ||
                    (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);
         if (!s->whole) wrote(s, -1);
-        if (s->events_open) eventfile_close(&s->events);
+        close_scalars(s);
         recover_folder_end(&s->paths);
         keeper_leave();
         close_all(s, !s->whole);

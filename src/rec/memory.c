@@ -34,6 +34,7 @@ static struct {
     struct family *all;
     uint64_t taken; /* by this process */
     bool crowded;
+    bool failed;       /* there was no memory, although we might have had it */
     char *losses_page; /* NULL: not yet */
     struct rec_losses *losses;
 } mem = {.all = &this_one, .losses = &nowhere};
@@ -123,19 +124,22 @@ bool memory_back(void *p, size_t n) {
         populate(first, to - from, page))
         return true;
     untake(to - from);
+    REC_PUT(&mem.failed, true);
     return false;
 }
 
+bool memory_failed(void) { return REC_LOAD(&mem.failed); }
+
 void memory_give_back(void) {
     untake(REC_LOAD(&mem.taken));
-    mem.crowded = false;
+    mem.crowded = mem.failed = false;
 }
 
 void memory_count(uint64_t bytes) { REC_PUT(&mem.all->bytes, bytes); }
 
 void memory_forked(void) {
     mem.taken = 0;
-    mem.crowded = false;
+    mem.crowded = mem.failed = false;
     /* where the page was there is a hole, which the program may have filled */
     mem.losses_page = NULL;
     mem.losses = &nowhere;

@@ -31,6 +31,8 @@ void memory_unmap(void *p, size_t bytes);
 /* Gives [p, p + n) of the mapping memory and access, in whole pages. Returns
  * false if there is no memory, or not for us. Safe in any thread. */
 bool memory_back(void *p, size_t n);
+/* Did the system refuse memory in this session? */
+bool memory_failed(void);
 
 /* Change what is counted for all: this process gives back what it took; a look
  * at every ring file says what they really hold. */

@@ -109,9 +109,12 @@ static bool copy_out(uint32_t from) {
     return true;
 }
 
-static uint32_t too_many(void) {
+/* Counts the use of a name that is not kept; full: no name ever will be. */
+static uint32_t no_name(bool full) {
+    struct rec_losses *l = memory_losses();
     if (OPS_STATE_() != 0)
-        __atomic_fetch_add(&memory_losses()->names, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(full ? &l->names : &l->names_memory, 1,
+                           __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -121,7 +124,7 @@ static uint32_t names_add(const char *s, size_t n, uint32_t kind) {
     if ((id = names_find(s, n, kind, &slot)) != 0) return id;
     if (all.n == REC_NAMES || all.ntext + NAME_MAX_BYTES > REC_TEXT) {
         REC_PUT(&all.full, true);
-        return too_many();
+        return no_name(true);
     }
     memcpy(all.text + all.ntext, s, n);
     all.v[all.n] = (struct rec_name){all.ntext, (uint16_t)n, (uint16_t)kind};
@@ -131,7 +134,7 @@ static uint32_t names_add(const char *s, size_t n, uint32_t kind) {
         all.n--;
         all.ntext -= (uint32_t)n;
         REC_PUT(&all.denied, 1);
-        return too_many();
+        return no_name(false);
     }
     REC_PUT(&all.denied, 0);
     REC_PUBLISH(&all.table[slot], all.n - 1);
@@ -153,7 +156,7 @@ uint32_t names_intern(const char *name, uint32_t kind) {
     n = text_cut(name, n, NAME_MAX_BYTES);
     uint32_t slot, id = names_find(name, n, kind, &slot);
     if (id != 0) return id;
-    if (hopeless()) return too_many();
+    if (hopeless()) return no_name(REC_LOAD(&all.full));
     struct host_state q;
     host_state_save(&q);
     pthread_mutex_lock(&all.lock);

@@ -121,7 +121,9 @@ static __attribute__((noinline)) bool more_room(struct rec_ring *r) {
     uint64_t limit = thread_room(r);
     REC_PUT(&r->write_limit, limit);
     if (r->head < limit) return true;
-    REC_PUT(&r->lost[REC_LOST_FULL], r->lost[REC_LOST_FULL] + 1);
+    enum rec_loss why = thread_lacks_memory(r) ? REC_LOST_MEMORY
+                                               : REC_LOST_FULL;
+    REC_PUT(&r->lost[why], r->lost[why] + 1);
     return false;
 }
 
@@ -676,11 +678,21 @@ void ops_epoch_end_(void) {
     end_mark(true, now);
 }
 
+/* Is a scope open that was begun since that time? */
+static bool opened_since(const struct rec_ring *r, uint64_t time) {
+    uint32_t d = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
+    return d > 0 && r->frames[d - 1].time >= time;
+}
+
 void record_close_steps(void) {
-    ops_epoch_end_();
+    uint64_t now = rec_ticks();
     struct rec_ring *r = enter_mine();
     if (r == NULL) return;
     if (r->depth <= REC_FRAMES) close_abandoned(r);
+    if (!(r->marks & REC_IN_STEP) || !opened_since(r, r->step_time)) {
+        close_mark(r, false, now);
+        if (!opened_since(r, r->epoch_time)) close_mark(r, true, now);
+    }
     leave();
 }
 

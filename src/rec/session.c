@@ -62,12 +62,28 @@ static const char *keep_text(const char *text) {
     return kept[n++];
 }
 
+/* Copies a text of any length into `most` bytes and a NUL. One that does not
+ * fit loses its middle: a path begins and ends with what tells most. */
+static void shorten(char *to, size_t most, const char *from) {
+    static const char gap[] = "...";
+    size_t n = strlen(from), half = (most - (sizeof gap - 1)) / 2;
+    if (n <= most) {
+        memcpy(to, from, n + 1);
+        return;
+    }
+    size_t head = text_cut(from, n, half);
+    const char *tail = from + n - half;
+    while (((unsigned char)*tail & 0xc0) == 0x80) tail++;
+    snprintf(to, most + 1, "%.*s%s%s", (int)head, from, gap, tail);
+}
+
 int session_problem(const char *what, int error) {
     struct session *s = &rec_session;
     const char *why = error != 0 ? strerrordesc_np(error) : NULL;
-    char text[OPS_PROBLEM_MAX];
-    snprintf(text, sizeof text, "%s%s%s", what, why != NULL ? ": " : "",
-             why != NULL ? why : "");
+    char text[OPS_PROBLEM_MAX], reason[96] = "";
+    if (why != NULL) snprintf(reason, sizeof reason, ": %s", why);
+    shorten(text, sizeof text - 1 - strlen(reason), what);
+    strcat(text, reason);
     pthread_mutex_lock(&s->problem_lock);
     const char *kept = text[0] == 0 ? "" : keep_text(text);
     REC_PUBLISH(&s->problem, kept);
@@ -276,6 +292,8 @@ static int open_session(struct session *s, const struct host_state *q) {
 
 static int start(struct session *s, const struct host_state *q) {
     char why[160];
+    const char *wrong = settings_wrong(&s->set);
+    if (wrong != NULL) return session_problem(wrong, 0);
     identity_read(&s->id, s->set.host, s->set.o.rank, s->set.o.world);
     memset(&s->window, 0, sizeof s->window);
     REC_PUBLISH(&s->windowed, s->set.steps[0] != 0);
@@ -305,6 +323,8 @@ static int start_again(struct session *s, const struct ops_options *o,
     if (!s->set.automatic || o == NULL) return 0;
     s->set.automatic = false;
     settings_read(&own, s->set.logdir, o, size);
+    const char *wrong = settings_wrong(&own);
+    if (wrong != NULL) return session_problem(wrong, 0);
     if (own.o.world > 0) set_rank(s, own.o.rank, own.o.world);
     if (s->set.o.signal == 0 && own.o.signal > 0) {
         s->set.o.signal = own.o.signal;

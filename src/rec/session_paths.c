@@ -24,6 +24,7 @@
 enum {
     MEMORY_LEAST = 256 << 10, /* a few of the smallest rings */
     FOLDER = O_RDONLY | O_DIRECTORY,
+    STEM_MAX = sizeof((struct rec_head *)0)->stem - 300, /* a name follows */
 };
 
 /* --- folders ------------------------------------------------------------- */
@@ -60,13 +61,57 @@ static int enter_folder(int at, const char *name, int *error) {
     return fd;
 }
 
+/* Cuts the last name off a path; what is left of "a" is ".", of "/a" "/". */
+static void cut_name(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) memcpy(path, ".", 2);
+    else slash[slash == path] = 0;
+}
+
+/* Is a name in the path longer than the system allows? */
+static bool long_name(const char *path) {
+    size_t n = 0;
+    for (; *path != 0 && n <= NAME_MAX; path++) n = *path == '/' ? 0 : n + 1;
+    return n > NAME_MAX;
+}
+
+/* Will the paths below the log folder be too long? What is there of it counts
+ * by its real path, and the rest as it is given. Nothing is made. */
+static bool too_long(const struct settings *set) {
+    enum { BELOW = sizeof "/plugins/profile/", RUN = 24 };
+    char there[PATH_MAX], real[PATH_MAX];
+    size_t given = strlen(set->logdir), run = strlen(set->run);
+    memcpy(there, set->logdir, given + 1);
+    while (realpath(there, real) == NULL) {
+        real[0] = 0;
+        if (strcmp(there, ".") == 0 || strcmp(there, "/") == 0) break;
+        cut_name(there);
+    }
+    size_t n = strlen(real) + given - strlen(there);
+    return long_name(set->logdir) ||
+           n + BELOW + (run > 0 ? run : RUN) >= STEM_MAX;
+}
+
+/* Tells why the log folder cannot be used. Where something on the way to it is
+ * no folder, that is named. */
+static int no_log_folder(const char *logdir, int error) {
+    char path[PATH_MAX];
+    struct stat st;
+    snprintf(path, sizeof path, "%s", logdir);
+    while (error == ENOTDIR && stat(path, &st) != 0 && errno == ENOTDIR &&
+           strchr(path, '/') != NULL)
+        cut_name(path);
+    return session_problem(path, error);
+}
+
 static int log_folder(struct session *s) {
     struct settings *set = &s->set;
     char real[PATH_MAX];
+    if (too_long(set)) return session_problem(set->logdir, ENAMETOOLONG);
     /* a child's folder was there: one that is gone stays so */
     int error = set->child ? 0 : make_folders(set->logdir);
     if (error == 0 && realpath(set->logdir, real) == NULL) error = errno;
-    if (error != 0) return session_problem(set->logdir, error);
+    if (error != 0) return no_log_folder(set->logdir, error);
     memcpy(set->logdir, real, sizeof real);
     s->paths.logdir = open_folder(AT_FDCWD, real);
     return s->paths.logdir >= 0 ? 0 : session_problem(set->logdir, errno);
@@ -100,10 +145,15 @@ static int run_folder(struct session *s) {
     if (set->o.run != NULL && (strchr(set->run, '/') != NULL ||
                                set->run[0] == '.' || set->run[0] == 0))
         return session_problem("the run's name is not the name of a folder", 0);
+    char path[PATH_MAX + sizeof "/plugins/profile"];
     int error, plugins = enter_folder(logdir, "plugins", &error);
     int profiles = plugins < 0 ? -1 : enter_folder(plugins, "profile", &error);
     if (plugins >= 0) sys_close(plugins);
-    if (profiles < 0) return session_problem(set->logdir, error);
+    if (profiles < 0) {
+        snprintf(path, sizeof path, "%s/plugins%s", set->logdir,
+                 plugins < 0 ? "" : "/profile");
+        return session_problem(path, error);
+    }
     if (set->o.run == NULL) error = take_run(s, profiles);
     else error = rec_mkdir(profiles, set->run);
     s->paths.run = open_folder(profiles, set->run);
@@ -111,7 +161,7 @@ static int run_folder(struct session *s) {
     sys_close(profiles);
     int n = snprintf(s->paths.stem, sizeof s->paths.stem,
                      "%s/plugins/profile/%s", set->logdir, set->run);
-    if (n < 0 || n >= (int)sizeof s->map.head->stem - 300)
+    if (n < 0 || n >= STEM_MAX)
         return session_problem(set->logdir, ENAMETOOLONG);
     return s->paths.run >= 0 ? 0 : session_problem(s->paths.stem, error);
 }
@@ -177,6 +227,17 @@ static bool enough(struct session *s) {
     uint64_t eighth = (uint64_t)v.f_blocks * unit / 8;
     s->paths.uid_cap = eighth > s->memory_cap ? eighth : s->memory_cap;
     return s->memory_cap >= MEMORY_LEAST;
+}
+
+int session_paths_no_rings(int error) {
+    struct rlimit l;
+    if (error == EFBIG ||
+        (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur / 4 < MEMORY_LEAST))
+        return session_problem(
+            "the limit on the size of files (ulimit -f) leaves no "
+            "room for the rings",
+            0);
+    return session_problem("no memory for the rings", error);
 }
 
 static void ring_prefix(char out[64]) {
@@ -277,7 +338,7 @@ static int open_ring(struct session *s) {
     snprintf(name, sizeof name, "%.240s.rings", p->base);
     if (try_ring(s, folder, name) == 0) return 0;
     p->ring_name[0] = 0;
-    return session_problem("no memory for the rings", error);
+    return session_paths_no_rings(error);
 }
 
 int session_paths_make(struct session *s) {

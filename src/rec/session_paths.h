@@ -36,6 +36,9 @@ void session_paths_remove(struct session_paths *p, bool keep);
 
 /* Returns the bytes that ring files of this user hold in that folder. */
 uint64_t session_paths_ring_bytes(const struct session_paths *p);
+/* Tells ops_problem() that there are no rings, and why: they are a file, also
+ * in memory, so that the limit on files applies to them. Returns -1. */
+int session_paths_no_rings(int error);
 /* Has the run's folder been removed? */
 bool session_paths_gone(const struct session_paths *p);
 

@@ -4,6 +4,7 @@
  * environment is that user's, and none of it is read: secure_getenv. */
 #include "rec/settings.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,12 @@ static const char *env(const char *name) {
     return v != NULL && v[0] != 0 ? v : NULL;
 }
 
-/* Copies a text into the settings. Returns the copy; NULL if s is NULL. */
-static const char *keep(char *to, size_t cap, const char *from) {
-    snprintf(to, cap, "%s", from != NULL ? from : "");
+/* Copies a text into the settings; too_long says that it does not fit. Returns
+ * the copy; NULL if there is no text. */
+static const char *keep(struct settings *set, char *to, size_t cap,
+                        const char *from, const char *too_long) {
+    int n = snprintf(to, cap, "%s", from != NULL ? from : "");
+    if (n < 0 || (size_t)n >= cap) set->wrong = too_long;
     return from != NULL ? to : NULL;
 }
 
@@ -51,7 +55,8 @@ static void environment(struct settings *set, const char **logdir) {
     if (env_is("OPSCOPE_FORK", "0")) o->no_fork = true;
     if (env("OPSCOPE_SIGNAL") != NULL) o->signal = atoi(env("OPSCOPE_SIGNAL"));
     if (env("OPSCOPE_SHM") != NULL)
-        snprintf(set->memory, sizeof set->memory, "%s", env("OPSCOPE_SHM"));
+        keep(set, set->memory, sizeof set->memory, env("OPSCOPE_SHM"),
+             "OPSCOPE_SHM is too long");
     if (env("OPSCOPE_LAUNCH") != NULL)
         set->launch = strtoull(env("OPSCOPE_LAUNCH"), NULL, 16);
     env_size("OPSCOPE_RING_BYTES", &o->ring_bytes);
@@ -64,11 +69,15 @@ void settings_read(struct settings *set, const char *logdir,
     copy_sized(&set->o, sizeof set->o, o, size);
     environment(set, &logdir);
     struct ops_options *m = &set->o;
-    snprintf(set->logdir, sizeof set->logdir, "%s",
-             logdir != NULL && logdir[0] != 0 ? logdir : ".");
-    m->steps = keep(set->steps, sizeof set->steps, m->steps);
-    m->host = keep(set->host, sizeof set->host, m->host);
-    m->run = keep(set->run, sizeof set->run, m->run);
+    keep(set, set->logdir, sizeof set->logdir,
+         logdir != NULL && logdir[0] != 0 ? logdir : ".",
+         "the path of the log folder is too long");
+    m->steps = keep(set, set->steps, sizeof set->steps, m->steps,
+                    "the steps are too long a text");
+    m->run = keep(set, set->run, sizeof set->run, m->run,
+                  "the run's name is too long");
+    /* of a host's name the beginning will do */
+    m->host = keep(set, set->host, sizeof set->host, m->host, set->wrong);
     if (m->ring_bytes == 0) m->ring_bytes = RING_DEFAULT;
     size_t power = RING_LEAST;
     while (power < m->ring_bytes && power < (size_t)1 << 30) power *= 2;
@@ -77,6 +86,22 @@ void settings_read(struct settings *set, const char *logdir,
     if (m->demand_steps <= 0) m->demand_steps = 3;
     if (m->demand_ms <= 0) m->demand_ms = 2000;
     set->automatic = settings_automatic();
+}
+
+/* The C library keeps some signals for itself, and says so when asked. */
+static bool can_be_caught(int sig) {
+    struct sigaction now;
+    return sig != SIGKILL && sig != SIGSTOP && sigaction(sig, NULL, &now) == 0;
+}
+
+const char *settings_wrong(const struct settings *set) {
+    const struct ops_options *o = &set->o;
+    if (set->wrong != NULL) return set->wrong;
+    if (o->signal != 0 && !can_be_caught(o->signal))
+        return "the signal is none that a program can catch";
+    if (o->world > 0 && (o->rank < 0 || o->rank >= o->world))
+        return "the rank is not below the number of ranks (world)";
+    return NULL;
 }
 
 void settings_child(struct settings *set) {

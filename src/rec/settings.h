@@ -28,11 +28,14 @@ struct settings {
     uint64_t launch;       /* which `opscope record` we are under, or 0 */
     bool automatic;        /* started by the environment at load */
     bool child;            /* of a fork: named by its pid */
+    const char *wrong;     /* a text that there is no room for; or NULL */
 };
 
 /* size is that of the caller's struct ops_options, older or newer. */
 void settings_read(struct settings *set, const char *logdir,
                    const struct ops_options *o, size_t size);
+/* Returns what is impossible in the settings; NULL if nothing is. */
+const char *settings_wrong(const struct settings *set);
 /* Makes the settings those of a child of fork: same run, no rank of its own. */
 void settings_child(struct settings *set);
 /* Does the environment ask for a start at load? */

@@ -106,10 +106,13 @@ static uint64_t ring_limit(const struct rec_ring *r) {
     return look < room ? look : room;
 }
 
-uint64_t thread_room(struct rec_ring *r) {
+bool thread_lacks_memory(const struct rec_ring *r) {
     uint64_t have = REC_ACQUIRE(&r->backed_slots);
-    if (have < r->slots && r->head >= have - REC_SLOT_MAX &&
-        r->lost[REC_LOST_FULL] % BACK_RETRY == 0) {
+    return have < r->slots && r->head >= have - REC_SLOT_MAX;
+}
+
+uint64_t thread_room(struct rec_ring *r) {
+    if (thread_lacks_memory(r) && r->lost[REC_LOST_MEMORY] % BACK_RETRY == 0) {
         struct host_state
             q; /* a handler that jumps out of here is not for us */
         host_state_save(&q);

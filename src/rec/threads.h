@@ -42,6 +42,8 @@ bool thread_attach(uint32_t gen);
 /* Returns how far a ring may be written, and gives it more memory where that is
  * what is missing. Its own thread calls it, inside a call. */
 uint64_t thread_room(struct rec_ring *r);
+/* Is the ring written up to the end of its memory, and should have more? */
+bool thread_lacks_memory(const struct rec_ring *r);
 /* Gives rings memory that their threads will need soon; for the flusher. */
 void threads_look_ahead(void);
 /* Makes sure that there is a ring in memory for the next thread. The caller has

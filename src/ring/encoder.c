@@ -195,6 +195,30 @@ void encoder_fact_int(struct encoder *e, unsigned file, const char *key,
     put_fact(e, file, key, buf, (size_t)(p - buf));
 }
 
+void encoder_loss(struct encoder *e, uint64_t n, const char *what) {
+    char text[160];
+    if (n == 0) return;
+    snprintf(text, sizeof text, "%llu %s", (unsigned long long)n, what);
+    encoder_fact(e, 0, FACT_LOSS, text);
+}
+
+/* Counts what is not 0. */
+static void put_count(struct encoder *e, const char *key, uint64_t n) {
+    if (n > 0) encoder_fact_int(e, 0, key, (int64_t)n);
+}
+
+/* A call whose name is lost is there, or counted where it was lost. */
+void encoder_losses(struct encoder *e, const struct rec_head *h) {
+    uint64_t no_ring = REC_LOAD(&h->lost.no_ring);
+    put_count(e, FACT_DROPPED, no_ring + h->drops_write);
+    put_count(e, FACT_SCALARS_LOST, h->drops_scalars);
+    encoder_loss(e, h->drops_write, LOSS_WRITE);
+    encoder_loss(e, no_ring, LOSS_NO_RING);
+    encoder_loss(e, REC_LOAD(&h->lost.names), LOSS_NAMES);
+    encoder_loss(e, REC_LOAD(&h->lost.names_memory), LOSS_NAMES_MEMORY);
+    encoder_loss(e, h->drops_scalars, LOSS_SCALARS);
+}
+
 void encoder_begin(struct encoder *e, unsigned file) {
     const struct rec_head *h = e->map->head;
     char name[128] = XSPACE_HOST_PLANE;
@@ -667,9 +691,9 @@ static void begin_thread(struct encoder *e, const struct rec_ring *r) {
 }
 
 static const char *const loss_texts[REC_LOSSES] = {
-    "the thread's ring was full", "called from a signal handler",
-    "scopes nested too deep",     "arguments that did not fit",
-    "ops_end() without a begin",  NULL,
+    [REC_LOST_FULL] = LOSS_RING_FULL,   [REC_LOST_MEMORY] = LOSS_NO_MEMORY,
+    [REC_LOST_SIGNAL] = LOSS_IN_SIGNAL, [REC_LOST_DEEP] = LOSS_TOO_DEEP,
+    [REC_LOST_ARGS] = LOSS_ARGS,        [REC_LOST_UNMATCHED] = LOSS_UNMATCHED,
 };
 
 /* Scales ticks as rec_clock_ps does. */

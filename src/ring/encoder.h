@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct rec_head;
 struct rec_ring;
 struct rec_slot;
 struct ring_map;
@@ -88,6 +89,12 @@ void encoder_fact(struct encoder *e, unsigned file, const char *key,
                   const char *value);
 void encoder_fact_int(struct encoder *e, unsigned file, const char *key,
                       int64_t value);
+
+/* Writes a loss that no thread's line tells of in words, "<n> <what>", unless
+ * n is 0. */
+void encoder_loss(struct encoder *e, uint64_t n, const char *what);
+/* Writes the losses that the head of the ring file counts. */
+void encoder_losses(struct encoder *e, const struct rec_head *h);
 
 /* Writes names [from, to) as metadata of a plane. */
 void encoder_names(struct encoder *e, unsigned file, uint64_t from,

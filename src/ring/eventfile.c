@@ -215,6 +215,8 @@ int eventfile_flush(struct eventfile *f) {
         f->in_file += records;
         f->written += records;
         f->waiting -= records;
+        f->out_records += records;
+        f->out_bytes += whole;
         f->n -= whole;
         memmove(f->buf, f->buf + whole, f->n);
         if (err != 0 && ftruncate(f->fd, (off_t)f->size) != 0) err = errno;
@@ -225,39 +227,47 @@ int eventfile_flush(struct eventfile *f) {
 
 void eventfile_mark(const struct eventfile *f, struct eventfile_mark *m) {
     *m = (struct eventfile_mark){
-        .size = f->size,
-        .written = f->written,
+        .out_records = f->out_records,
+        .out_bytes = f->out_bytes,
         .lost = f->lost,
         .cut_tags = f->cut_tags,
-        .in_file = f->in_file,
         .waiting = f->waiting,
         .files = f->files,
         .n = f->n,
     };
 }
 
+void eventfile_give_up(struct eventfile *f) {
+    f->lost += f->waiting;
+    f->n = f->waiting = 0;
+}
+
+/* Records go out in the order in which they came: those that waited at the mark
+ * are the first in the buffer and the first in the file. A full disk may have
+ * taken only some of them. */
 void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m) {
-    bool same = f->files == m->files, wrote = f->written != m->written;
+    uint64_t bytes = f->out_bytes - m->out_bytes;
+    uint64_t records = f->out_records - m->out_records;
     f->lost = m->lost;
     f->cut_tags = m->cut_tags;
-    if (!wrote) { /* the common case: all of it is in the buffer */
-        f->n = m->n;
-        f->waiting = m->waiting;
+    if (bytes <= m->n) {
+        f->n = m->n - (size_t)bytes;
+        f->waiting = m->waiting - records;
         return;
     }
     f->n = f->waiting = 0;
-    if (!same) return;
-    /* the records that waited at the mark went out first */
-    f->size = m->size + m->n;
-    f->in_file = m->in_file + m->waiting;
-    f->written = m->written + m->waiting;
+    f->out_bytes = m->out_bytes + m->n;
+    f->out_records = m->out_records + m->waiting;
+    if (f->files != m->files || f->fd < 0) return;
+    f->size -= bytes - m->n;
+    f->in_file -= records - m->waiting;
+    f->written -= records - m->waiting;
     if (ftruncate(f->fd, (off_t)f->size) != 0) f->error = errno;
 }
 
 int eventfile_close(struct eventfile *f) {
     int rc = eventfile_flush(f);
-    f->lost += f->waiting;
-    f->n = f->waiting = 0;
+    eventfile_give_up(f);
     leave_file(f);
     return rc;
 }

@@ -40,12 +40,13 @@ struct eventfile {
     uint64_t cut_tags; /* scalars whose tag was cut or mended */
     uint64_t in_file;  /* scalars in the present file */
     uint64_t waiting;  /* scalars in buf */
-    unsigned files;    /* made so far: the n of the next name */
-    int dir;           /* the folder: the caller's */
-    char folder[EVENTFILE_DIR_MAX]; /* its path */
-    char host[65];                  /* letters, digits, '.', '_' and '-' */
-    char path[EVENTFILE_PATH_MAX];  /* of the present file; "" when none */
-    size_t n;                       /* bytes in buf */
+    uint64_t out_records, out_bytes; /* that ever went from buf to a file */
+    unsigned files;                  /* made so far: the n of the next name */
+    int dir;                         /* the folder: the caller's */
+    char folder[EVENTFILE_DIR_MAX];  /* its path */
+    char host[65];                   /* letters, digits, '.', '_' and '-' */
+    char path[EVENTFILE_PATH_MAX];   /* of the present file; "" when none */
+    size_t n;                        /* bytes in buf */
     uint8_t buf[EVENTFILE_BUFFER];
 };
 
@@ -83,15 +84,19 @@ size_t eventfile_record(uint8_t *out, const char *tag, size_t n, int64_t step,
  * what was not written still waits, and the file ends with a whole record. */
 int eventfile_flush(struct eventfile *f);
 
+/* Gives up what waits: it is lost, and counted. */
+void eventfile_give_up(struct eventfile *f);
+
 /* Where a file stands, to come back to: the scalars since then come again. */
 struct eventfile_mark {
-    uint64_t size, written, lost, cut_tags, in_file, waiting;
+    uint64_t out_records, out_bytes, lost, cut_tags, waiting;
     unsigned files;
     size_t n;
 };
 void eventfile_mark(const struct eventfile *f, struct eventfile_mark *m);
-/* Cuts off what was written since the mark; where the file was removed, or
- * another was begun, what is in it stays. */
+/* Cuts off what was added since the mark. What waited at the mark waits again,
+ * as far as it was not written; where the file was removed, or another was
+ * begun, what is in it stays. */
 void eventfile_rollback(struct eventfile *f, const struct eventfile_mark *m);
 
 /* Flushes and closes; what could not be written is lost, and counted. The

@@ -232,16 +232,10 @@ static void unwritten_free(struct unwritten *u) {
     free(u);
 }
 
-/* Returns how many records were lost of which no ring's line tells. */
-static uint64_t lost_beside_rings(const struct rec_head *h) {
-    return h->lost.no_ring + h->lost.names + h->drops_write;
-}
-
 /* Puts what is known of a recording that its program did not close. */
 static void unclosed_facts(struct encoder *e, const struct rec_head *h) {
-    uint64_t lost = lost_beside_rings(h);
     encoder_fact_int(e, 0, FACT_UNCLOSED, 1);
-    if (lost > 0) encoder_fact_int(e, 0, FACT_DROPPED, (int64_t)lost);
+    encoder_losses(e, h);
 }
 
 /* Returns what is not in the files; NULL if there is no memory. */
@@ -441,6 +435,7 @@ static int read_points(struct ring_map *map, struct recovered_scalars *out) {
     snprintf(out->file, sizeof out->file, "%.*s", (int)sizeof out->file - 1,
              base == NULL ? "" : base + 1);
     out->bytes = h->commit[h->active].scalar_bytes;
+    out->lost = h->drops_scalars;
     struct drain *d = calloc(1, sizeof *d);
     bool ok = d != NULL && drain_open_memory(d, map, to, UINT32_MAX) == 0;
     if (ok) {
@@ -615,6 +610,11 @@ static void close_other_parts(const struct pointer *a, uint64_t last) {
 static int close_rings(struct closing *f) {
     cut_events(f);
     drain_rings(&f->d, true, 0);
+    if (f->scalars) {
+        eventfile_flush(&f->events);
+        eventfile_give_up(&f->events);
+        f->map.head->drops_scalars += f->events.lost;
+    }
     unclosed_facts(&f->d.enc, f->map.head);
     if (drain_commit(&f->d) != 0) return -1;
     if (f->scalars) eventfile_close(&f->events);
@@ -644,7 +644,7 @@ static int close_files(struct closing *f, int ring,
         return fail(f->at, "%s", strerror(f->d.files.error));
     out->events = h->commit[h->active].events;
     out->ring_events = out->events - before;
-    out->dropped = lost_beside_rings(h);
+    out->dropped = h->lost.no_ring + h->drops_write;
     for (uint32_t i = 0; i < map->nrings; i++)
         for (int k = 0; map->ring[i] != NULL && k < REC_LOST_UNMATCHED; k++)
             out->dropped += map->ring[i]->lost[k];

@@ -52,6 +52,7 @@ struct recovered_scalars {
     uint8_t *p;
     size_t n;
     uint64_t points;
+    uint64_t lost; /* points that the program could not write, beside them */
 };
 int recover_scalars(const char *pointer, struct recovered_scalars *out);
 void recover_scalars_free(struct recovered_scalars *s);

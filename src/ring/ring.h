@@ -47,7 +47,7 @@
 #define REC_PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
 enum {
-    REC_VERSION = 3,
+    REC_VERSION = 4,
     REC_PAGE = 64 << 10, /* ARM has pages of 4, 16 and 64 KiB */
     REC_RINGS = 4096,
     REC_SEGS = 2048,
@@ -130,6 +130,7 @@ struct rec_frame {
 /* What could not be recorded, and why. */
 enum rec_loss {
     REC_LOST_FULL,      /* the ring was full */
+    REC_LOST_MEMORY,    /* there was no memory for more of the ring */
     REC_LOST_SIGNAL,    /* a handler called while a call was going on */
     REC_LOST_DEEP,      /* a scope deeper than REC_FRAMES */
     REC_LOST_ARGS,      /* an argument that did not fit */
@@ -232,8 +233,10 @@ struct rec_commit {
 /* Losses that belong to no ring. Any thread may add to them at any time: see
  * memory_losses(). */
 struct rec_losses {
-    uint64_t no_ring; /* calls of threads that got none */
-    uint64_t names;   /* uses of names beyond the limit */
+    uint64_t no_ring;      /* calls of threads that got none */
+    uint64_t names;        /* uses of names beyond the limit: the call itself is
+                         recorded, under another name */
+    uint64_t names_memory; /* the same, of names that got no memory */
 };
 
 struct rec_head {
@@ -262,8 +265,9 @@ struct rec_head {
     uint32_t active;      /* which commit holds */
     uint32_t done;        /* stopped in order: the files are whole */
     struct rec_losses lost;
-    uint64_t drops_write; /* samples and device events that could not be
+    uint64_t drops_write;   /* samples and device events that could not be
                                 written; what is in rings waits there */
+    uint64_t drops_scalars; /* scalars that are in neither rings nor a file */
     struct rec_commit commit[2];
     struct rec_device devices[REC_DEVICES];
     /* pages of these two tables get memory when they are needed */

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "model/trace.h"
 #include "ring/recover.h"
+#include "scalars/profile_loss.h"
 #include "scalars/summary.h"
 #include <assert.h>
 #include <errno.h>
@@ -23,6 +24,7 @@ void logdir_free(struct logdir *l) {
     scalars_free(&l->scalars);
     free(l->files);
     map_free(&l->by_path);
+    map_free(&l->losses);
     free(l->root);
     *l = (struct logdir){0};
 }
@@ -137,6 +139,7 @@ static void take_ring(struct logdir *l, const char *pointer, const char *run,
     int rc = recover_scalars(pointer, &s);
     if (rc == RECOVER_NO_MEMORY) l->scalars.oom = true;
     if (rc != 0) return;
+    l->lost += s.lost;
     const char *slash = only == NULL ? NULL : strrchr(only, '/');
     const char *base = slash == NULL ? only : slash + 1;
     bool wanted = s.n > 0 && (only == NULL || strcmp(s.file, base) == 0);
@@ -182,6 +185,22 @@ static char *run_above(const char *run) {
     return strndup(run, (size_t)(end - run - 1));
 }
 
+/* Adds what a closed profile says was lost of its program's curves. */
+static void take_profile(struct logdir *l, const struct dir_entry *f) {
+    uint64_t key[3] = {hash_bytes(f->path, strlen(f->path)), f->st.st_ino,
+                       (uint64_t)f->st.st_size};
+    uint32_t *at = map_at(&l->losses, hash_bytes(key, sizeof key));
+    if (at == NULL) {
+        l->scalars.oom = true;
+        return;
+    }
+    if (*at == MAP_NONE) {
+        uint64_t lost = profile_scalars_lost(f->path);
+        *at = lost < MAP_NONE ? (uint32_t)lost : MAP_NONE - 1;
+    }
+    l->lost += *at;
+}
+
 /* Searches one folder and all below it; run is its name below the root, or
  * "". */
 static void search_logdir(struct logdir *l, const char *dir, const char *run,
@@ -202,6 +221,8 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
             free(below);
         } else if (logdir_is_event_file(f->name)) {
             take_file(l, f->path, *run ? run : ".", &f->st);
+        } else if (bytes_ends(bytes_of(f->name), ".xplane.pb")) {
+            take_profile(l, f);
         } else if (bytes_ends(bytes_of(f->name), ".ring")) {
             char *above = run_above(run);
             if (above != NULL) take_ring(l, f->path, above, NULL);
@@ -218,6 +239,7 @@ int logdir_refresh(struct logdir *l, struct ops_err *e) {
         return fail(e, OPS_EIO, "%s: cannot open: %s", l->root,
                     strerror(errno));
     l->folders = 0;
+    l->lost = 0;
     if (S_ISDIR(st.st_mode)) {
         search_logdir(l, l->root, "", 0);
     } else {
@@ -284,6 +306,7 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
         other += f->records == 0 && f->cut && l->files[i].size > 0;
         if (l->files[i].unreadable && unreadable++ == 0) first = i;
     }
+    result_note(r, NOTE_SCALARS_LOST, l->lost);
     if (unreadable > 0)
         result_remark(r,
                       "%zu event files cannot be read; the first is "

@@ -28,6 +28,10 @@ struct logdir {
     size_t folders;       /* looked at in the last reading */
     struct ops_err fatal; /* a limit was hit: code is not 0 */
     bool limited;         /* there were more folders than are looked at */
+    uint64_t lost;        /* points that their programs could not write, by what
+                      profiles and rings said in the last reading */
+    struct map losses; /* hash of a profile's path, size and inode -> its share
+                          of them: it is read once */
 };
 
 /* Finds and reads everything. Returns OPS_EIO if the path cannot be opened. A

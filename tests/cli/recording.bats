@@ -30,6 +30,11 @@ int main(int argc, char **argv) {
         ops_begin("last words");
         kill(getpid(), SIGKILL);
     }
+    if (argv[2][0] == 'e') {
+        ops_step(n);
+        OPS_SCOPE("last words");
+        exit(0);
+    }
     if (argv[2][0] == 'w') {
         ops_flush();
         if (write(1, "x\n", 2) != 2) return 1;
@@ -66,6 +71,15 @@ steps() { # PATH: how many steps, by CSV
     "$OPSCOPE" info logs | tr '\n' ' ' | grep -q '2 scopes were still open'
     # reading changes nothing
     [ "$(steps logs)" -eq 1001 ]
+}
+
+@test "exit() in a scope: its step is open too, and nobody is said to be killed" {
+    ./prog 10 exit
+    [ "$(steps logs)" -eq 11 ]
+    "$OPSCOPE" overview logs > out
+    grep -q 'open at the end .*: step > last words' out
+    tr '\n' ' ' < out | grep -q '2 scopes were still open'
+    ! grep -q 'kill' out
 }
 
 @test "any file of it stands for all of it, and it may be moved" {

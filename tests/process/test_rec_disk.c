@@ -152,13 +152,16 @@ static void test_full_to_the_end(void **state) {
     xs_free(&x);
 }
 
+/* No ring fits, or not even the tables before them. */
 static void run_no_room(void *arg) {
     (void)arg;
-    limit_files(1 << 20); /* no ring fits */
-    if (ops_start(rig_dir, &rig_options) != -1 || ops_problem(NULL, 0) == 0)
-        exit(92);
-    record(0, 10);
-    ops_stop();
+    for (rlim_t kb = 1024; kb >= 976; kb -= 48) {
+        limit_files(kb << 10);
+        if (ops_start(rig_dir, &rig_options) != -1) exit(92);
+        if (strstr(rig_problem(), "(ulimit -f)") == NULL) exit(91);
+        record(0, 10);
+        ops_stop();
+    }
     exit(0);
 }
 
@@ -241,6 +244,95 @@ static void run_not_a_folder(void *arg) {
     if (ops_start("/proc/nothing/here", &rig_options) != -1) exit(95);
     record(0, 10);
     exit(0);
+}
+
+/* Starts in the folder `below` rig_dir, which must fail. Returns the problem
+ * behind the path of rig_dir. */
+static const char *problem_of(const char *below) {
+    static char path[8192];
+    snprintf(path, sizeof path, "%s/%s", rig_dir, below);
+    if (ops_start(path, &rig_options) != -1) exit(90);
+    const char *why = rig_problem();
+    size_t n = strlen(rig_dir);
+    return strncmp(why, rig_dir, n) == 0 ? why + n : why;
+}
+
+static void make_file(const char *below) {
+    char path[PATH_MAX + 300];
+    snprintf(path, sizeof path, "%s/%.280s", rig_dir, below);
+    close(open(path, O_WRONLY | O_CREAT, 0666));
+}
+
+/* What is no folder is named, and nothing above or below it. */
+static void run_whose_fault(void *arg) {
+    char path[PATH_MAX + 32];
+    (void)arg;
+    make_file("file");
+    printf("%s\n", problem_of("file/a/b/c"));
+    for (const char *const *p = (const char *const[]){"l", "l/plugins", NULL};
+         *p != NULL; p++) {
+        snprintf(path, sizeof path, "%s/%s", rig_dir, *p);
+        mkdir(path, 0777);
+    }
+    make_file("l/plugins/profile");
+    printf("%s\n", problem_of("l"));
+    snprintf(path, sizeof path, "%s/m", rig_dir);
+    mkdir(path, 0777);
+    make_file("m/plugins");
+    printf("%s\n", problem_of("m"));
+    exit(0);
+}
+
+static void test_whose_fault_it_is(void **state) {
+    (void)state;
+    struct rig_end e = run_well(run_whose_fault);
+    assert_string_equal(e.out, "/file: Not a directory\n"
+                               "/l/plugins/profile: Not a directory\n"
+                               "/m/plugins: Not a directory\n");
+}
+
+/* Of a path that is too long to be told its middle is left out. */
+static void run_long_path(void *arg) {
+    char name[241];
+    (void)arg;
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    make_file(name);
+    problem_of(name);
+    printf("%s\n", rig_problem());
+    exit(0);
+}
+
+static void test_long_path_leaves_room_for_the_reason(void **state) {
+    (void)state;
+    struct rig_end e = run_well(run_long_path);
+    assert_in_range(strlen(e.out), OPS_PROBLEM_MAX - 2, OPS_PROBLEM_MAX);
+    assert_non_null(strstr(e.out, "nnn...nnn"));
+    assert_non_null(strstr(e.out, "nnn: Not a directory\n"));
+}
+
+/* A path in which nothing can be recorded is refused before any of it is
+ * made. */
+static void run_too_long_path(void *arg) {
+    static char path[4300];
+    static const size_t lengths[] = {700, 3000, 4200};
+    (void)arg;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (size_t k = 0; k < lengths[i]; k++) path[k] = k % 2 ? '/' : 'd';
+        path[lengths[i] - 1] = 0;
+        if (strstr(problem_of(path), "too long") == NULL) exit(89);
+    }
+    memset(path, 'd', NAME_MAX + 3);
+    path[1] = '/';
+    path[NAME_MAX + 3] = 0;
+    if (strstr(problem_of(path), "too long") == NULL) exit(88);
+    snprintf(path, sizeof path, "%s/d", rig_dir);
+    exit(access(path, F_OK) == 0 ? 87 : 0);
+}
+
+static void test_too_long_path_makes_nothing(void **state) {
+    (void)state;
+    run_well(run_too_long_path);
 }
 
 static void test_not_a_folder(void **state) {
@@ -360,6 +452,61 @@ static void test_small_shm(void **state) {
     }
 }
 
+/* The memory for rings is taken by somebody else, after the start. */
+enum { SHM_SCOPES = 300000, SHM_NAMES = 20000, SHM_STEPS = 300 };
+
+static void fill_folder(const char *folder) {
+    static char page[4096];
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/fill", folder);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    while (write(fd, page, sizeof page) == (ssize_t)sizeof page) {
+    }
+    close(fd);
+}
+
+static void run_shm_filled(void *arg) {
+    char name[32];
+    if (!mount_small(arg, "2m", false)) exit(NOT_ALLOWED);
+    setenv("OPSCOPE_SHM", arg, 1);
+    rig_begin();
+    fill_folder(arg);
+    for (int i = 0; i < SHM_SCOPES; i++) {
+        if (i % (SHM_SCOPES / SHM_STEPS) == 0) ops_step(i);
+        OPS_SCOPE("work");
+    }
+    ops_step_end();
+    for (int i = 0; i < SHM_NAMES; i++) {
+        snprintf(name, sizeof name, "name %d", i);
+        OPS_SCOPE(name);
+    }
+    ops_stop();
+    printf("%s\n", rig_problem());
+    exit(0);
+}
+
+static void test_shm_filled(void **state) {
+    char folder[PATH_MAX + 16];
+    struct xs x = {0};
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/shm", rig_dir);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    rig_options.no_machine = true;
+    struct rig_end e = rig_run(run_shm_filled, folder);
+    if (e.status == NOT_ALLOWED << 8) skip();
+    if (e.status != 0) fail_msg("%x %s", e.status, e.out);
+    assert_string_equal(e.out, "no more memory for the rings: calls are lost: "
+                               "No space left on device\n");
+    assert_int_equal(rig_load(&x), 1);
+    size_t there = 0;
+    for (size_t i = 0; i < x.n; i++) there += !xs_own(&x.v[i]);
+    /* each call once, whether its name is lost or not */
+    uint64_t lost = xs_dropped(&x) + (uint64_t)xs_fact(&x, "dropped_traces", 0);
+    assert_true(lost > 0);
+    assert_int_equal(there + lost, SHM_SCOPES + SHM_NAMES + SHM_STEPS);
+    xs_free(&x);
+}
+
 /* The log folder's disk is full. The result is seen from inside: outside there
  * is nothing. */
 static void run_small_disk(void *arg) {
@@ -455,7 +602,10 @@ static void test_never_begun(void **state) {
 
 RIG_MAIN("rec_disk", NULL, CASE(test_full), CASE(test_full_to_the_end),
          CASE(test_no_room), CASE(test_removed), CASE(test_not_a_folder),
-         CASE(test_no_shm), CASE(test_small_shm), CASE(test_small_disk),
+         CASE(test_whose_fault_it_is),
+         CASE(test_long_path_leaves_room_for_the_reason),
+         CASE(test_too_long_path_makes_nothing), CASE(test_no_shm),
+         CASE(test_small_shm), CASE(test_shm_filled), CASE(test_small_disk),
          CASE(test_read_only), CASE(test_never_begun),
          CASE(test_removed_is_told), CASE(test_relative_shm),
          CASE(test_little_memory_is_told))

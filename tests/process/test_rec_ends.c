@@ -72,6 +72,77 @@ static void test_exit(void **state) {
     assert_int_equal(rig_rings(e.pid), 0);
 }
 
+/* Ends in the middle of a step, with a thread beside it that never stops. */
+static void *endless(void *arg);
+
+static void in_the_middle(void *arg) {
+    pthread_t t;
+    (void)arg;
+    rig_begin();
+    pthread_create(&t, NULL, endless, NULL);
+    ops_epoch(1);
+    for (int i = 0; i < 3; i++) {
+        ops_step(i);
+        OPS_SCOPE("outer");
+        rig_sleep_us(1000);
+        ops_begin("inner");
+        if (i == 2) exit(8);
+        ops_end();
+    }
+}
+
+static void test_exit_in_the_middle(void **state) {
+    static const char *const order[] = {"epoch", "step", "outer", "inner"};
+    struct xs x = {0};
+    (void)state;
+    struct rig_end e = rig_both(in_the_middle);
+    assert_int_equal(WEXITSTATUS(e.status), 8);
+    assert_int_equal(rig_load(&x), 1);
+    uint64_t start = 0, end = 0;
+    for (size_t k = 0; k < 4; k++) {
+        size_t open = 0;
+        for (size_t i = 0; i < x.n; i++) {
+            const struct xs_event *v = &x.v[i];
+            if (strcmp(v->name, order[k]) != 0 ||
+                xs_int(&x, v, "unfinished", 0) == 0)
+                continue;
+            open++;
+            if (end == 0) end = v->end;
+            assert_int_equal(v->end, end);
+            assert_true(v->start >= start);
+            start = v->start;
+        }
+        if (open != 1) fail_msg("%zu %s are open", open, order[k]);
+    }
+    for (size_t i = 0; i < x.n; i++) assert_true(x.v[i].end <= end);
+    expect(&x, "step", 2);
+    xs_free(&x);
+}
+
+/* A step ends as any other where nothing is open in it, also if something is
+ * open around it. */
+static void between_scopes(void *arg) {
+    (void)arg;
+    rig_begin();
+    OPS_SCOPE("around");
+    ops_epoch(1);
+    ops_step(1);
+    record(N, "work");
+    ops_stop();
+    exit(0);
+}
+
+static void test_stop_between_scopes(void **state) {
+    struct xs x = {0};
+    (void)state;
+    rig_run(between_scopes, NULL);
+    assert_int_equal(rig_load(&x), 1);
+    expect(&x, "step", 1);
+    expect(&x, "epoch", 1);
+    expect(&x, "around", 0);
+    xs_free(&x);
+}
+
 static int the_signal;
 
 static void by_signal(void *arg) {
@@ -455,7 +526,9 @@ static void test_other_children(void **state) {
 
 int main(int argc, char **argv) {
     if (argc == 3) return image(argv[1], argv[2]);
-    return RIG_CASES("rec_ends", NULL, CASE(test_exit), CASE(test_signals),
+    return RIG_CASES("rec_ends", NULL, CASE(test_exit),
+                     CASE(test_exit_in_the_middle),
+                     CASE(test_stop_between_scopes), CASE(test_signals),
                      CASE(test_exit_now), CASE(test_quick_exit),
                      CASE(test_exit_thread), CASE(test_exit_handler),
                      CASE(test_memory), CASE(test_exec), CASE(test_fork),

@@ -533,7 +533,6 @@ static void run_garbage(void *arg) {
     struct ops_options o;
     (void)arg;
     memset(&o, 0, sizeof o);
-    o.signal = 12345;
     o.ring_bytes = SIZE_MAX;
     o.memory_bytes = SIZE_MAX;
     o.rank = -7;
@@ -556,6 +555,32 @@ static void test_garbage(void **state) {
     struct xs x = profile_of(run_garbage, NULL);
     assert_int_equal(xs_count(&x, "scope"), 1);
     xs_free(&x);
+}
+
+/* What cannot be is refused, and said. */
+static void run_impossible(void *arg) {
+    static const int signals[] = {SIGKILL, SIGSTOP, 32, 65, 999, -1};
+    static const int ranks[][2] = {{5, 2}, {2, 2}, {-1, 2}};
+    char options[64];
+    (void)arg;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        snprintf(options, sizeof options, "flight=1&signal=%d", signals[i]);
+        if (ops_fn_start(rig_dir, options) != -1) exit(59);
+        if (strstr(rig_problem(), "signal") == NULL) exit(58);
+    }
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        struct ops_options o = {.rank = ranks[i][0], .world = ranks[i][1]};
+        if (ops_start(rig_dir, &o) != -1) exit(57);
+        if (strstr(rig_problem(), "rank") == NULL) exit(56);
+    }
+    exit(0);
+}
+
+static void test_impossible(void **state) {
+    (void)state;
+    struct rig_end e = rig_run(run_impossible, NULL);
+    if (e.status != 0) fail_msg("status %x: %s", e.status, e.out);
+    assert_int_equal(rig_count(""), 0);
 }
 
 /* --- what went wrong ---------------------------------------------------- */
@@ -1002,7 +1027,7 @@ RIG_MAIN("rec_misuse", none_handled, CASE(test_short_threads),
          CASE(test_ends_open), CASE(test_crowd), CASE(test_crowd_killed),
          CASE(test_destructors), CASE(test_small_stack), CASE(test_storm),
          CASE(test_cancel), CASE(test_start_stop), CASE(test_garbage),
-         CASE(test_sizes), CASE(test_abi), CASE(test_problems),
-         CASE(test_names), CASE(test_no_device), CASE(test_unbalanced),
-         CASE(test_no_standard), CASE(test_close_all), CASE(test_errno),
-         CASE(test_late), CASE(test_bare_fork))
+         CASE(test_impossible), CASE(test_sizes), CASE(test_abi),
+         CASE(test_problems), CASE(test_names), CASE(test_no_device),
+         CASE(test_unbalanced), CASE(test_no_standard), CASE(test_close_all),
+         CASE(test_errno), CASE(test_late), CASE(test_bare_fork))

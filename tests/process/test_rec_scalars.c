@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -121,6 +122,93 @@ static void test_one_file(void **state) {
     rig_rescue();
 }
 
+/* --- the event file cannot grow any more --------------------------------- */
+
+enum { POINTS = 9000 };
+
+/* Writes more points than the limit lets into the file, and than wait for room
+ * there. */
+static void beyond_the_limit(void) {
+    struct rlimit l;
+    rig_options.no_machine = true;
+    if (ops_start(rig_dir, &rig_options) != 0) exit(99);
+    getrlimit(RLIMIT_FSIZE, &l);
+    l.rlim_cur = 16 << 10;
+    setrlimit(RLIMIT_FSIZE, &l);
+    for (int i = 0; i < POINTS; i++) {
+        ops_scalar("curve", i, 1);
+        if (i % 1000 == 0) ops_flush();
+    }
+    ops_flush();
+    if (strstr(rig_problem(), "scalars cannot be written") == NULL) exit(98);
+}
+
+static void stop_beyond_the_limit(void *arg) {
+    (void)arg;
+    beyond_the_limit();
+    ops_stop();
+    exit(strstr(rig_problem(), "scalars were lost: File too large") ? 0 : 97);
+}
+
+static void die_beyond_the_limit(void *arg) {
+    (void)arg;
+    beyond_the_limit();
+    kill(getpid(), SIGKILL);
+}
+
+/* Checks that each point is in the curve or told as lost. */
+static void check_told(const struct logdir *l) {
+    struct curves c;
+    struct result r;
+    struct ops_err e = {0};
+    assert_int_equal(scalars_curves(&l->scalars, &c, &e), 0);
+    assert_int_equal(c.n, 1);
+    assert_true(l->lost > 0);
+    assert_int_equal(c.v[0].n + l->lost, POINTS);
+    result_init(&r, "scalars", "Scalars");
+    logdir_describe(l, false, &r);
+    assert_int_equal(r.nnotes, 1);
+    assert_string_equal(r.notes[0].id, "scalars-lost");
+    assert_int_equal(r.notes[0].count, l->lost);
+    result_free(&r);
+    curves_free(&c);
+}
+
+static void test_lost_points_are_told(void **state) {
+    struct logdir l;
+    struct ops_err e = {0};
+    struct xs x = {0};
+    (void)state;
+    struct rig_end end = rig_run(stop_beyond_the_limit, NULL);
+    if (end.status != 0) fail_msg("status %x: %s", end.status, end.out);
+    assert_int_equal(logdir_open(&l, rig_dir, &e), 0);
+    check_told(&l);
+    assert_int_equal(logdir_refresh(&l, &e), 0);
+    check_told(&l);
+    assert_int_equal(rig_load(&x), 1);
+    assert_int_equal(xs_fact(&x, "scalars_lost", 0), l.lost);
+    xs_free(&x);
+    logdir_free(&l);
+}
+
+/* Points that wait for room are gone with the program, and only the rings know
+ * how many there were. */
+static void test_lost_points_of_the_dead_are_told(void **state) {
+    struct logdir l;
+    struct ops_err e = {0};
+    (void)state;
+    struct rig_end end = rig_run(die_beyond_the_limit, NULL);
+    assert_true(WIFSIGNALED(end.status));
+    assert_int_equal(logdir_open(&l, rig_dir, &e), 0);
+    check_told(&l);
+    assert_int_equal(rig_rescue(), 1);
+    assert_int_equal(logdir_refresh(&l, &e), 0);
+    check_told(&l);
+    logdir_free(&l);
+}
+
 static void empty_diary(void) { shared = rig_shared(sizeof *shared); }
 
-RIG_MAIN("rec_scalars", empty_diary, CASE(test_killed), CASE(test_one_file))
+RIG_MAIN("rec_scalars", empty_diary, CASE(test_killed), CASE(test_one_file),
+         CASE(test_lost_points_are_told),
+         CASE(test_lost_points_of_the_dead_are_told))

@@ -378,6 +378,54 @@ static void a_path_that_is_too_long_loses_and_counts(void **state) {
     assert_int_equal(x->f.lost, 1);
 }
 
+/* Some points wait for room at a mark, more come behind it, and the disk takes
+ * so many bytes before all behind the mark is given again, twice: at the end
+ * each point is there once, in one file. */
+static void a_rollback_loses_and_doubles_nothing(void **state) {
+    struct fixture *x = *state;
+    enum { BEFORE = 5, BEHIND = 4 };
+    struct got g[2 * (BEFORE + BEHIND)];
+    struct eventfile_mark m;
+    for (long room = 1; room < 600; room += 7) {
+        put(&x->f, "a", 0, 1);
+        disk_left = room % 2 == 0 ? 0 : -1; /* the file has begun, or not */
+        eventfile_flush(&x->f);
+        disk_left = 0;
+        for (int i = 1; i < BEFORE; i++) put(&x->f, "a", i, 1);
+        eventfile_flush(&x->f);
+        eventfile_mark(&x->f, &m);
+        for (int k = 0; k < 2; k++) {
+            for (int i = 0; i < BEHIND; i++) put(&x->f, "a", BEFORE + i, 1);
+            disk_left = room;
+            eventfile_flush(&x->f);
+            eventfile_give_up(&x->f);
+            eventfile_rollback(&x->f, &m);
+        }
+        disk_left = -1;
+        for (int i = 0; i < BEHIND; i++) put(&x->f, "a", BEFORE + i, 1);
+        assert_int_equal(eventfile_flush(&x->f), 0);
+        size_t n = read_all(x->f.path, g, sizeof g / sizeof *g);
+        assert_int_equal(n, BEFORE + BEHIND);
+        for (size_t i = 0; i < n; i++) assert_int_equal(g[i].step, i);
+        assert_int_equal(x->f.in_file, n);
+        assert_int_equal(x->f.lost + x->f.waiting, 0);
+        eventfile_close(&x->f);
+    }
+}
+
+static void what_is_given_up_is_counted(void **state) {
+    struct fixture *x = *state;
+    disk_left = 0;
+    put(&x->f, "a", 1, 1);
+    put(&x->f, "a", 2, 1);
+    assert_int_equal(eventfile_flush(&x->f), -ENOSPC);
+    eventfile_give_up(&x->f);
+    disk_left = -1;
+    assert_int_equal(eventfile_close(&x->f), 0);
+    assert_int_equal(x->f.lost, 2);
+    assert_int_equal(x->f.written, 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -394,6 +442,8 @@ int main(void) {
         CASE(a_size_limit_fails_and_does_not_kill),
         CASE(tags_are_cut_and_mended_never_refused),
         CASE(a_path_that_is_too_long_loses_and_counts),
+        CASE(a_rollback_loses_and_doubles_nothing),
+        CASE(what_is_given_up_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -561,6 +561,61 @@ static void losses_are_counted_and_are_no_ops(void **state) {
     drop(t, &file);
 }
 
+/* Only a full ring is avoided by larger rings. */
+static void each_loss_has_its_own_advice(void **state) {
+    (void)state;
+    static const struct {
+        const char *why, *advice;
+    } cases[] = {
+        {"the thread's ring was full", "; larger rings"},
+        {"ops_end() without a begin", "; a thread may end only what it began"},
+        {"scopes nested too deep", "; a thread may have 256 scopes open"},
+        {"called from a signal handler", NULL},
+        {"a cause of another version", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct own_plane p;
+        struct out file, s = {0};
+        own_host(&p);
+        own_line(&p, 7, "main/7", 0);
+        arg_int(&p, &s, "count", 1);
+        arg_text(&p, &s, "why", cases[i].why);
+        own_event(&p, own_name(&p, "opscope: dropped", NULL), 0, -1, &s);
+        struct trace *t = load(&p, &file);
+        assert_int_equal(t->notes[NOTE_RECORDER_DROPPED], 1);
+        const char *told = strstr(trace_meta_get(t, 0, "dropped"),
+                                  cases[i].why);
+        assert_non_null(told);
+        told += strlen(cases[i].why);
+        if (cases[i].advice == NULL) assert_string_equal(told, "");
+        else assert_ptr_equal(strstr(told, cases[i].advice), told);
+        drop(t, &file);
+    }
+    assert_null(strstr(note_text(NOTE_RECORDER_DROPPED), "rings"));
+}
+
+static void lost_processes_and_points_are_no_calls(void **state) {
+    (void)state;
+    struct own_plane p;
+    struct out file;
+    own_host(&p);
+    own_fact_int(&p, "unrecorded_processes", 2);
+    own_fact_int(&p, "scalars_lost", 70);
+    own_fact(&p, "opscope_loss",
+             "2 processes of the program that could not be recorded");
+    own_line(&p, 7, "main/7", 0);
+    own_event(&p, own_name(&p, "f", "op"), 0, US, NULL);
+    struct trace *t = load(&p, &file);
+    assert_int_equal(t->notes[NOTE_RECORDER_DROPPED], 0);
+    assert_int_equal(t->notes[NOTE_PROCESS_UNRECORDED], 2);
+    assert_int_equal(t->notes[NOTE_SCALARS_LOST], 70);
+    const char *told = trace_meta_get(t, 0, "opscope_loss");
+    assert_non_null(strstr(told, "2 processes"));
+    assert_non_null(strstr(told, "/dev/shm"));
+    assert_null(strstr(told, "rings"));
+    drop(t, &file);
+}
+
 /* Of many losses the first are told in words: as many with two threads. */
 static void as_many_losses_are_told_by_two_threads(void **state) {
     (void)state;
@@ -696,6 +751,8 @@ int main(void) {
         cmocka_unit_test(devices_are_accelerators_with_queues),
         cmocka_unit_test(facts_are_the_sources),
         cmocka_unit_test(losses_are_counted_and_are_no_ops),
+        cmocka_unit_test(each_loss_has_its_own_advice),
+        cmocka_unit_test(lost_processes_and_points_are_no_calls),
         cmocka_unit_test(as_many_losses_are_told_by_two_threads),
         cmocka_unit_test(advice_names_the_calls_of_record_h),
         cmocka_unit_test(what_lies_behind_the_length_is_not_read),

@@ -107,6 +107,58 @@ static int64_t rank_fact(const struct xplane *p, const struct xval *v) {
     return i >= 0 && i < INT64_C(1) << 31 ? i : -1;
 }
 
+/* Returns what the user can do about a loss; NULL if there is nothing. */
+static const char *advice_on(struct bytes why) {
+    static const struct {
+        const char *why, *advice;
+    } list[] = {
+        {LOSS_RING_FULL, "larger rings (ops_options.ring_bytes, memory_bytes) "
+                         "or fewer steps (.steps) avoid it"},
+        {LOSS_NO_MEMORY, "more memory for rings (ops_options.memory_bytes, "
+                         "room in /dev/shm) or fewer steps (.steps) avoid it"},
+        {LOSS_NO_RING, "more memory for rings (ops_options.memory_bytes, room "
+                       "in /dev/shm) or fewer threads at a time avoid it"},
+        {LOSS_REFUSED, "a larger ops_options.memory_bytes, or fewer processes "
+                       "at a time, avoids it"},
+        {LOSS_PROCESSES, "room in /dev/shm and on the disk of the log folder "
+                         "avoids it"},
+        {LOSS_TOO_DEEP, "a thread may have 256 scopes open"},
+        {LOSS_ARGS, "the open scopes of a thread have room for 1,024 bytes of "
+                    "arguments"},
+        {LOSS_UNMATCHED, "a thread may end only what it began, and once"},
+        {LOSS_NAMES, "names that are few and fixed avoid it; what varies goes "
+                     "into an argument"},
+        {LOSS_NAMES_MEMORY, "more memory for rings "
+                            "(ops_options.memory_bytes, room in /dev/shm) "
+                            "avoids it"},
+        {LOSS_WRITE, "room on the disk of the log folder avoids it"},
+        {LOSS_SCALARS, "room on the disk of the log folder avoids it"},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (bytes_ends(why, list[i].why)) return list[i].advice;
+    return NULL;
+}
+
+/* Keeps the words of a loss, with what the user can do about it. */
+static void put_loss(struct trace *t, uint32_t source, const char *key,
+                     const char *what) {
+    const char *advice = advice_on(bytes_of(what));
+    char text[512];
+    snprintf(text, sizeof text, "%s%s%s", what, advice != NULL ? "; " : "",
+             advice != NULL ? advice : "");
+    trace_meta(t, source, key, bytes_of(text));
+}
+
+static void own_loss(struct xspace *x, const struct xplane *p,
+                     const struct xval *v) {
+    struct bytes b = xval_text(p, v);
+    char text[300];
+    snprintf(text, sizeof text, "%.*s", (int)(b.n < 299 ? b.n : 299),
+             (const char *)b.p);
+    trace_note(x->t, NOTE_SOURCE_WARNING, 1);
+    put_loss(x->t, x->source, FACT_LOSS, text);
+}
+
 static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
                      const struct xval *v) {
     struct source *s = &x->t->sources[x->source];
@@ -124,8 +176,9 @@ static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
     } else if (p->device != ROW_NONE && BYTES_IS(name, "memory_bytes")) {
         int64_t bytes = xval_int(p, v);
         x->t->devices[p->device].memory_bytes = bytes > 0 ? bytes : 0;
+    } else if (BYTES_IS(name, FACT_LOSS)) {
+        own_loss(x, p, v);
     } else if (p->device == ROW_NONE || !BYTES_IS(name, FACT_START_UNIX_NS)) {
-        if (BYTES_IS(name, FACT_LOSS)) trace_note(x->t, NOTE_SOURCE_WARNING, 1);
         xplane_meta(x, p, name, v);
     }
 }
@@ -173,7 +226,7 @@ static void own_dropped(struct xpiece *w, const struct xline *l) {
     snprintf(text, sizeof text, "%" PRId64 " on thread %.*s: %.*s", n,
              (int)(thread.n < 64 ? thread.n : 64), (const char *)thread.p,
              (int)(why.n < 120 ? why.n : 120), (const char *)why.p);
-    trace_meta(w->t, w->source, "dropped", bytes_of(text));
+    put_loss(w->t, w->source, "dropped", text);
 }
 
 void xspace_own_settle(const struct xpiece *a, const struct xpiece *b) {
@@ -281,6 +334,11 @@ void xspace_own_done(struct xspace *x) {
         bool is_host = p->kind == XPLANE_HOST;
         host |= is_host;
         rescued |= is_host && xplane_fact_int(p, FACT_UNCLOSED, 0) > 0;
+        int64_t points = xplane_fact_int(p, FACT_SCALARS_LOST, 0);
+        if (points > 0) trace_note(x->t, NOTE_SCALARS_LOST, (uint64_t)points);
+        int64_t processes = xplane_fact_int(p, FACT_UNRECORDED, 0);
+        if (processes > 0)
+            trace_note(x->t, NOTE_PROCESS_UNRECORDED, (uint64_t)processes);
         int64_t lost = xplane_fact_int(p, FACT_DROPPED, 0);
         /* these come beside those of which lines of threads tell, where it
          * happened */
