@@ -334,6 +334,27 @@ static void lines_that_are_no_threads(void **state) {
     out_free(&x);
 }
 
+/* TensorFlow's ring reduction traces a "Loop" inside the op; elsewhere it is
+ * the program's own word. */
+static void a_loop_of_tensorflows_is_its_own(void **state) {
+    (void)state;
+    for (int tf = 0; tf < 2; tf++) {
+        struct out x = {0}, p = new_plane("/host:CPU");
+        struct out l = new_line(1, "main", 100);
+        plain(&l, 1, 0, 9000);
+        plain(&l, 2, 1000, 500);
+        out_msg(&p, 3, &l);
+        name_entry(&p, 4, 1, tf ? "ExecutorState::Process" : "train");
+        name_entry(&p, 4, 2, "Loop");
+        out_msg(&x, 1, &p);
+        struct trace *t = load(out_all(&x), 1);
+        assert_int_equal(t->spans.kind[row_of(t, "Loop")],
+                         tf ? SPAN_RUNTIME : SPAN_ANNOTATION);
+        trace_free(t);
+        out_free(&x);
+    }
+}
+
 static void function_pairs_are_no_ops(void **state) {
     (void)state;
     struct out x = one_event("ThenExecuteCallback:GetEventForSyncPoint");
@@ -1041,6 +1062,7 @@ int main(void) {
         cmocka_unit_test(without_a_clock_that_is_said),
         cmocka_unit_test(odd_ids),
         cmocka_unit_test(lines_that_are_no_threads),
+        cmocka_unit_test(a_loop_of_tensorflows_is_its_own),
         cmocka_unit_test(function_pairs_are_no_ops),
         cmocka_unit_test(constant_stats_apply),
         cmocka_unit_test(groups_are_steps),

@@ -102,7 +102,8 @@ static void host_name(const struct xplane *p, struct xname *n) {
     } else if (is_driver_call(b)) {
         n->kind = SPAN_API;
     } else if (word_in("::", b) || pattern_in(machinery, b) ||
-               word_in(":XLA GPU module", b)) {
+               word_in(":XLA GPU module", b) ||
+               (p->tf && BYTES_IS(b, "Loop"))) { /* of a ring's reduction */
         n->kind = SPAN_RUNTIME;
     }
 }
