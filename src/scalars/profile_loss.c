@@ -8,11 +8,12 @@
 #include "base/xspace.h"
 #include <stdio.h>
 
-/* Returns the last field of that number in a message; its num is 0 if there is
- * none. */
+/* Returns the last field of that number in a message, which may be none itself
+ * (p is NULL); its num is 0 if there is none. */
 static struct pb_field field_of(struct bytes b, uint32_t num) {
-    struct pb r = pb_reader(b);
     struct pb_field f, found = {0};
+    if (b.p == NULL) return found;
+    struct pb r = pb_reader(b);
     while (pb_next(&r, &f))
         if (f.num == num) found = f;
     return found;
