@@ -75,7 +75,7 @@ def of_recorder(side, _):
 
 
 def main():
-    p = argparse.ArgumentParser(usage=__doc__)
+    p = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     p.add_argument("before")
     p.add_argument("now")
     p.add_argument("--quick", action="store_true")
