@@ -16,6 +16,8 @@
 #include "model/turns.h"
 
 #include "base/array.h"
+#include "base/sort.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
 #include "names/compiler_names.h"
@@ -64,16 +66,18 @@ static bool is_call(const struct trace *t, row_id r) {
            k != SPAN_PYTHON && k != SPAN_OVERHEAD && !span_is_step_mark(t, r);
 }
 
-/* Lists the calls of a track. numbers: a place for each text of the trace, all
- * ROW_NONE, which is left so. Returns false if out of memory. */
+/* Lists the calls of a track. Returns false if out of memory. */
 static bool calls_list(const struct trace *t, const struct track *tr,
-                       uint32_t *numbers, struct calls *c) {
-    size_t rows = tr->end - tr->first;
+                       struct calls *c) {
+    size_t rows = tr->end - tr->first, texts = t->strs.n + 1;
+    uint32_t *numbers = vec_alloc(texts, sizeof *numbers); /* by text */
     *c = (struct calls){.row = vec_alloc(rows + 1, sizeof *c->row),
                         .name = vec_alloc(rows + 1, sizeof *c->name),
                         .often = vec_alloc(rows + 1, sizeof *c->often)};
-    if (c->row == NULL || c->name == NULL || c->often == NULL) return false;
-    for (row_id r = tr->first; r < tr->end; r++) {
+    bool ok = numbers != NULL && c->row != NULL && c->name != NULL &&
+              c->often != NULL;
+    if (ok) memset(numbers, 0xff, texts * sizeof *numbers); /* all ROW_NONE */
+    for (row_id r = tr->first; ok && r < tr->end; r++) {
         if (!is_call(t, r)) continue;
         uint32_t *number = &numbers[t->spans.name[r]];
         if (*number == ROW_NONE) {
@@ -84,11 +88,10 @@ static bool calls_list(const struct trace *t, const struct track *tr,
         c->name[c->n] = *number;
         c->row[c->n++] = r;
     }
-    for (size_t i = 0; i < c->n; i++)
-        numbers[t->spans.name[c->row[i]]] = ROW_NONE;
+    free(numbers);
     c->ref = calloc(c->nnames + 1, sizeof *c->ref);
     c->now = calloc(c->nnames + 1, sizeof *c->now);
-    return c->ref != NULL && c->now != NULL;
+    return ok && c->ref != NULL && c->now != NULL;
 }
 
 static bool cut_at(struct cuts *k, size_t end) {
@@ -179,23 +182,18 @@ static struct likeness compare(struct calls *c, struct piece p,
     };
 }
 
-static int by_size(const void *a, const void *b) {
-    size_t x = *(const size_t *)a >> 20, y = *(const size_t *)b >> 20;
-    return x < y ? -1 : x > y;
-}
-
 /* Finds the piece that most are like: the one of middle size. */
 static bool typical(const struct cuts *k, size_t per, size_t n, size_t *at) {
-    size_t *v = vec_alloc(n, sizeof *v);
+    struct sort_key *v = vec_alloc(n, sizeof *v);
     if (v == NULL) return false;
     for (size_t i = 0; i < n; i++) {
         struct piece p = piece_of(k, per, i);
-        v[i] = (p.to - p.from) << 20 | (i < 1 << 20 ? i : (1 << 20) - 1);
+        v[i] = (struct sort_key){p.to - p.from, i, (uint32_t)i};
     }
-    qsort(v, n, sizeof *v, by_size);
-    *at = v[(n - 1) / 2] & ((1 << 20) - 1);
+    bool ok = sort_keys(v, n);
+    *at = v[(n - 1) / 2].row;
     free(v);
-    return true;
+    return ok;
 }
 
 /* Looks at the two ends. The window may begin or end within a turn: what is
@@ -319,7 +317,7 @@ static bool cut_by_function(const struct trace *t, const struct calls *c,
         if (c->often[n] < 2 || t->spans.ts[r] < end[n] || !may_be_turn(t, r))
             continue;
         end[n] = span_end(t, r);
-        time[n] += t->spans.dur[r];
+        sat_inc(&time[n], t->spans.dur[r]);
         if (time[n] <= most) continue;
         most = time[n];
         best = n;
@@ -457,13 +455,8 @@ bool turns_find(const struct trace *t, uint32_t source, struct turns *out) {
     struct finding f = {.verdict = NO};
     *out = (struct turns){.thread = driving_thread(t, source)};
     if (out->thread == ROW_NONE) return true;
-    uint32_t *numbers = vec_alloc(t->strs.n + 1, sizeof *numbers);
-    bool ok = numbers != NULL;
-    if (ok) memset(numbers, 0xff, (t->strs.n + 1) * sizeof *numbers);
-    ok = ok && calls_list(t, &t->tracks[out->thread], numbers, &c);
-    free(numbers);
+    bool ok = calls_list(t, &t->tracks[out->thread], &c);
     for (size_t i = 0; ok && i < COUNT(cutters) && f.verdict == NO; i++) {
-        if (cutters[i] == NULL) continue;
         k.n = k.from = 0;
         ok = cutters[i](t, &c, &k) && judge_any(&c, &k, &f);
         out->sign = (enum turn_sign)i;
