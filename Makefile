@@ -60,7 +60,9 @@ RECLIBS := -pthread -ldl
 
 SRC     := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 HDR     := $(sort $(wildcard src/*/*.h src/*/*/*.h include/opscope/*.h))
-OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC))
+# Sections of this page are pages of `opscope help`.
+HOWTO   := docs/how-to-record.md
+OBJ     := $(patsubst src/%.c,$(B)/obj/%.o,$(SRC)) $(B)/obj/cmd/how_to_record.o
 MAIN    := $(B)/obj/cmd/main.o
 # The recording's format, ring/, is known on both sides. Of base/ the recorder
 # has what allocates nothing.
@@ -124,6 +126,14 @@ $(B)/libopscope.so: $(LIBOBJ)
 	@echo "link    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libopscope.so.$(SOMAJOR) \
 	    -Wl,--no-undefined -Wl,--exclude-libs,ALL -o $@ $^ $(LIBS)
+
+$(B)/gen/how_to_record.c: $(HOWTO) tools/pages.sh
+	@mkdir -p $(@D)
+	$(Q)sh tools/pages.sh $(HOWTO) > $@
+
+$(B)/obj/cmd/how_to_record.o: $(B)/gen/how_to_record.c Makefile VERSION
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/obj/%.o: src/%.c Makefile VERSION
 	@echo "compile $<"

@@ -69,6 +69,11 @@ pkgconfig() {
     "$EXEC_PREFIX"/*) libdir=$(below "$LIBDIR" "$EXEC_PREFIX" exec_prefix) ;;
     *) libdir=$(below "$LIBDIR" "$PREFIX" prefix) ;;
     esac
+    # Where the loader does not look by itself, the program says where.
+    case $LIBDIR in
+    /lib* | /usr/lib* | /usr/local/lib*) rpath= ;;
+    *) rpath=' -Wl,-rpath,${libdir}' ;;
+    esac
     cat <<END
 prefix=$PREFIX
 exec_prefix=$exec_prefix
@@ -79,7 +84,7 @@ Name: $name
 Description: $what
 Version: $VERSION
 Cflags: -I\${includedir}
-Libs: -L\${libdir} -l$name
+Libs: -L\${libdir}$rpath -l$name
 Libs.private: $LIBS
 END
 }

@@ -56,11 +56,13 @@ MAY_FILE = {
 SHARED = "shared"
 ROOMS = {
     "analyze": {
-        "analyze/steps/deps.h",       # what waited for what: hints replay it
+        "analyze/steps/bare.h",       # the step without its profiler
         "analyze/steps/overhead.h",   # what the profiler costs a step
+        "analyze/steps/replay.h",     # what waited for what, run again: hints
         "analyze/ops/compile_find.h", # what was compiled, and when
         "analyze/cost/device_peak.h", # what a device can do
         "analyze/cost/op_cost.h",     # what a call computes
+        "analyze/cost/roof_flops.h",  # the same of all calls: one count
         "analyze/memory/mem_forward.h", # who made what backward frees
     },
     "import": set(),

@@ -7,7 +7,8 @@
 #include "base/array.h"
 #include "base/io/file.h"
 #include "base/text/glob.h"
-#include "base/text/suggest.h"
+#include "model/columns.h"
+#include "model/region.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +30,17 @@ const struct opt analysis_common_opts[] = {
      "show the first N rows; 0 shows all (text: 20, JSON and CSV: all)"},
     {"sort", 0, OPT_TEXT, "COL", NULL,
      "order by this column: numbers largest first, texts from A on"},
+    {"columns", 0, OPT_TEXT, "A,B,...", NULL,
+     "these columns alone, in this order: names, or headings as printed"},
     {"name", 0, OPT_TEXT, "GLOB", NULL,
      "only rows whose name matches, such as 'aten::*'"},
     {"steps", 0, OPT_RANGE, "A..B", NULL,
      "only these steps, as the program counts them"},
+    {"region", 0, OPT_TEXT, "GLOB", NULL,
+     "only what lies in regions of this name, each a step; 'outer/inner': one "
+     "in another"},
+    {"instance", 0, OPT_RANGE, "A..B", NULL,
+     "of --region: only these of its instances, counted from 0"},
     {"host", 0, OPT_TEXT, "GLOB", NULL, "only hosts whose name matches"},
     {"rank", 0, OPT_RANGE, "A..B", NULL, "only these ranks"},
     {"min-us", 0, OPT_US, "US", NULL,
@@ -41,6 +49,37 @@ const struct opt analysis_common_opts[] = {
      "only rows of at least so many bytes, such as 1M"},
     {0},
 };
+
+/* Which steps the user asked for. */
+struct wanted_steps {
+    const struct trace *t;
+    bool by_step, by_instance;
+    int64_t lo, hi;      /* steps, as the program counts them */
+    int64_t first, last; /* instances of the region */
+};
+
+static struct wanted_steps wanted_steps(const struct trace *t,
+                                        const struct opts *o) {
+    struct wanted_steps w = {.t = t};
+    w.by_step = opts_range(o, "steps", &w.lo, &w.hi);
+    w.by_instance = opts_range(o, "instance", &w.first, &w.last);
+    return w;
+}
+
+/* Was this step asked for? Of a region's instance it is asked in which step of
+ * the program it begins. */
+static bool is_step_wanted(const struct wanted_steps *w, size_t i) {
+    const struct step *st = &w->t->steps[i];
+    if (w->by_instance && (st->number < w->first || st->number > w->last))
+        return false;
+    if (!w->by_step) return true;
+    if (w->t->base != NULL) {
+        uint32_t own = w->t->base->spans.step[st->marker];
+        if (own == ROW_NONE) return false;
+        st = &w->t->base->steps[own];
+    }
+    return st->number >= w->lo && st->number <= w->hi;
+}
 
 const struct analysis *analysis_find(const char *name) {
     for (size_t i = 0; analyses[i] != NULL; i++)
@@ -96,36 +135,11 @@ static int filter_least(struct result *r, int col, int64_t least,
     return 0;
 }
 
-/* Returns the column of --sort, also without its unit ("host" for host_us). */
-static int sort_col(const struct result *r, const char *name,
-                    struct ops_err *e) {
-    int col = result_find_col(r, name);
-    if (col >= 0) return col;
-    struct suggest s = suggest_for(name);
-    for (size_t c = 0; c < r->ncols; c++) {
-        const char *full = r->cols[c].name;
-        size_t n = strlen(name);
-        if (strncmp(full, name, n) == 0 &&
-            (strcmp(full + n, "_us") == 0 || strcmp(full + n, "_bytes") == 0 ||
-             strcmp(full + n, "_pct") == 0))
-            return (int)c;
-        suggest_try(&s, full);
-    }
-    const char *near = suggest_best(&s);
-    if (near != NULL)
-        return fail(e, OPS_EUSAGE,
-                    "'%s' has no column '%s'; did you mean '%s'?", r->analysis,
-                    name, near);
-    return fail(e, OPS_EUSAGE,
-                "'%s' has no column '%s'; 'opscope help %s' lists them",
-                r->analysis, name, r->analysis);
-}
-
 static int order(struct result *r, const struct opts *o, struct ops_err *e) {
     const char *by = opts_text(o, "sort");
     if (by == NULL && r->in_order) return 0;
-    int col = by != NULL ? sort_col(r, by, e) : -1;
-    if (by != NULL && col < 0) return col;
+    int col = by != NULL ? result_match_col(r, by, strlen(by)) : -1;
+    if (by != NULL && col < 0) return result_no_col(r, by, strlen(by), e);
     for (size_t c = 0; col < 0 && c < r->ncols; c++)
         if (r->cols[c].flags & COL_MAIN) col = (int)c;
     return col < 0 ? 0 : result_sort(r, col, e);
@@ -186,6 +200,11 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
     return result_done(r, e);
 }
 
+int result_columns(struct result *r, const struct opts *o, struct ops_err *e) {
+    const char *list = opts_text(o, "columns");
+    return list != NULL ? result_choose(r, list, e) : 0;
+}
+
 /* Says why a table is empty, for analyses that have no sentence of their
  * own. */
 static void say_why_empty(struct result *r, const struct analysis *a,
@@ -194,13 +213,50 @@ static void say_why_empty(struct result *r, const struct analysis *a,
     if (any || r->nremarks + r->nmissing > 0) return;
     if (t->spans.n == 0 && t->mem.n == 0 && t->samples.n == 0)
         result_remark(r, "the profile has no events");
-    else if (opts_given(o, "steps") || opts_given(o, "host") ||
-             opts_given(o, "rank"))
+    else if (opts_given(o, "steps") || opts_given(o, "region") ||
+             opts_given(o, "host") || opts_given(o, "rank"))
         result_remark(r,
-                      "the steps, hosts or ranks asked for have none: a "
-                      "row is %s",
+                      "the steps, regions, hosts or ranks asked for have "
+                      "none: a row is %s",
                       a->row);
     else result_remark(r, "this profile has none: a row is %s", a->row);
+}
+
+/* Sets *out to the view that --region asks for; to t where it does not. */
+static int get_window(const struct trace *t, const struct opts *o,
+                      const struct trace **out, struct ops_err *e) {
+    const char *glob = opts_text(o, "region");
+    *out = t;
+    if (glob != NULL) return trace_region(t, glob, out, e);
+    if (!opts_given(o, "instance") || t->base != NULL) return 0;
+    return fail(e, OPS_EUSAGE,
+                "--instance says which instances of a region: "
+                "it needs --region");
+}
+
+/* Says what the window is. */
+static void say_window(struct result *r, const struct opts *o,
+                       const struct trace *view) {
+    struct wanted_steps w = wanted_steps(view, o);
+    const char *glob = opts_text(o, "region");
+    size_t n = 0, overlaps = trace_region_overlaps(view);
+    for (size_t i = 0; i < view->nsteps; i++) n += is_step_wanted(&w, i);
+    if (n < view->nsteps)
+        result_remark(r,
+                      "Only what lies in region '%.200s' counts: %zu of its "
+                      "%zu instances, each a step.",
+                      glob, n, view->nsteps);
+    else
+        result_remark(r,
+                      "Only what lies in region '%.200s' counts: %s%zu "
+                      "instance%s, each a step.",
+                      glob, n == 1 ? "" : "all ", n, n == 1 ? "" : "s");
+    if (overlaps > 0)
+        result_remark(r,
+                      "%zu instances begin while another one runs: the time "
+                      "that they share counts in the one that began first; "
+                      "marker_us of 'steps' has the whole of each.",
+                      overlaps);
 }
 
 int analysis_run(const struct analysis *a, const struct trace *t,
@@ -208,7 +264,15 @@ int analysis_run(const struct analysis *a, const struct trace *t,
                  struct ops_err *e) {
     assert(t->sealed);
     *r = (struct result){0};
-    int rc = a->run(t, o, r, e);
+    const struct trace *window;
+    TRY(get_window(t, o, &window, e));
+    int rc = a->run(window, o, r, e);
+    if (window != t) {
+        if (rc == 0) say_window(r, o, window);
+        /* rows that are made later need it until then */
+        if (rc == 0 && r->more != NULL) r->more->view = window;
+        else trace_region_done(window);
+    }
     /* these files became shorter only while this was worked out */
     uint64_t shrunk = 0, known = t->notes[NOTE_FILE_SHRANK];
     for (size_t i = 0; i < t->nsources; i++)
@@ -243,22 +307,31 @@ static int select_sources(struct selection *s, const struct opts *o,
                 host ? "--host" : "--rank");
 }
 
-/* Finds which steps count, by --steps and the sources. */
+/* Finds which steps count, by --steps, --instance and the sources. */
 static int select_steps(struct selection *s, const struct opts *o,
                         struct ops_err *e) {
     const struct trace *t = s->t;
-    int64_t lo, hi, first = INT64_MAX, last = INT64_MIN;
-    s->by_step = opts_range(o, "steps", &lo, &hi);
+    struct wanted_steps w = wanted_steps(t, o);
+    int64_t first = INT64_MAX, last = INT64_MIN;
     bool any = false;
+    s->asked = w.by_step || w.by_instance;
+    s->by_step = s->asked || t->base != NULL;
     for (size_t i = 0; i < t->nsteps; i++) {
         int64_t n = t->steps[i].number;
         bool in = s->source_in[t->steps[i].source];
         if (in && n < first) first = n;
         if (in && n > last) last = n;
-        s->step_in[i] = in && (!s->by_step || (n >= lo && n <= hi));
+        s->step_in[i] = in && is_step_wanted(&w, i);
         any |= s->step_in[i];
     }
-    if (!s->by_step || any || t->nsteps == 0) return 0;
+    if (!s->asked || any || t->nsteps == 0) return 0;
+    if (w.by_instance || t->base != NULL)
+        return fail(e, OPS_EUSAGE,
+                    "no instance of the region is in %s%s; it has instances "
+                    "%lld..%lld",
+                    w.by_step ? "--steps " : "",
+                    opts_text(o, w.by_step ? "steps" : "instance"),
+                    (long long)first, (long long)last);
     return fail(e, OPS_EUSAGE,
                 "no step is in %s; this profile has steps %lld..%lld",
                 opts_text(o, "steps"), (long long)first, (long long)last);
@@ -268,7 +341,7 @@ int select_init(struct selection *s, const struct trace *t,
                 const struct opts *o, struct ops_err *e) {
     *s = (struct selection){.t = t};
     s->all = !opts_given(o, "steps") && !opts_given(o, "host") &&
-             !opts_given(o, "rank");
+             !opts_given(o, "rank") && t->base == NULL;
     s->source_in = calloc(t->nsources + 1, sizeof *s->source_in);
     s->step_in = calloc(t->nsteps + 1, sizeof *s->step_in);
     if (s->source_in == NULL || s->step_in == NULL) {
@@ -294,9 +367,10 @@ int mem_scope_init(struct mem_scope *m, const struct selection *s,
     if (m->all || !*in) return 0;
     const struct source *src = &s->t->sources[source];
     for (size_t i = src->step_first; i < src->step_end; i++) {
-        const struct step *st = &s->t->steps[i];
+        int64_t from, to;
         if (!s->step_in[i]) continue;
-        if (!intervals_add(&m->times, st->ts, st->ts + st->dur)) {
+        step_mem_time(s->t, &s->t->steps[i], &from, &to);
+        if (!intervals_add(&m->times, from, to)) {
             mem_scope_free(m);
             return fail_oom(e);
         }
@@ -315,7 +389,8 @@ bool mem_scope_has(const void *mem_scope, int64_t ts) {
 int subresult_run(struct subresult *p, const char *analysis, const char *opt,
                   const char *value, const struct trace *t,
                   const struct opts *o, struct ops_err *e) {
-    static const char *const scope[] = {"steps", "host", "rank"};
+    static const char *const scope[] = {"steps", "instance", "host", "rank"};
+    assert(t->base != NULL || !opts_given(o, "region"));
     const struct analysis *a = analysis_find(analysis);
     assert(a != NULL && !p->have);
     struct opts own;

@@ -29,10 +29,10 @@ extern const struct opt analysis_common_opts[];
 /* Returns the analysis of that name, or NULL. */
 const struct analysis *analysis_find(const char *name);
 
-/* Runs an analysis, adds a sentence when it gave neither rows nor a reason, and
- * applies the common options: --name, --min-us, --min-bytes, --sort, then --top
- * (default_top rows when not given; 0: all). r must not be initialised; on
- * success it is the caller's to free. */
+/* Runs an analysis, over the window that --region names, adds a sentence when
+ * it gave neither rows nor a reason, and applies the common options: --name,
+ * --min-us, --min-bytes, --sort, then --top (default_top rows when not given;
+ * 0: all). r must not be initialised; on success it is the caller's to free. */
 int analysis_run(const struct analysis *a, const struct trace *t,
                  const struct opts *o, size_t default_top, struct result *r,
                  struct ops_err *e);
@@ -41,12 +41,16 @@ int analysis_run(const struct analysis *a, const struct trace *t,
 int result_refine(struct result *r, const struct opts *o, size_t default_top,
                   struct ops_err *e);
 
-/* Which rows count, by --steps, --host and --rank; it is set up once per
- * run. */
+/* Applies --columns, after all else that looks at columns. */
+int result_columns(struct result *r, const struct opts *o, struct ops_err *e);
+
+/* Which rows count, by --steps, --region, --host and --rank; it is set up once
+ * per run. */
 struct selection {
     const struct trace *t;
     bool all;        /* no restriction at all */
-    bool by_step;    /* --steps given: spans with no step are out */
+    bool by_step;    /* --steps or --region given: spans with no step are out */
+    bool asked;      /* the user said which steps, or which instances */
     bool *source_in; /* by source; filled in also when all count */
     bool *step_in;   /* by step, likewise */
 };
@@ -63,6 +67,15 @@ static inline bool select_has(const struct selection *s, row_id r) {
     if (!s->by_step) return true;
     uint32_t step = t->spans.step[r];
     return step != ROW_NONE && s->step_in[step];
+}
+
+/* Finds when memory events and samples are of a step: inside its time. Those of
+ * a region's instance are inside its span: allocations are the host's, and the
+ * device may be far behind. */
+static inline void step_mem_time(const struct trace *t, const struct step *s,
+                                 int64_t *from, int64_t *to) {
+    *from = t->base != NULL ? s->marker_ts : s->ts;
+    *to = *from + (t->base != NULL ? s->marker_dur : s->dur);
 }
 
 /* Which memory events count, by the same options: events belong to no span, so
@@ -89,7 +102,7 @@ struct subresult {
 
 /* Runs the analysis as a user would: by name, with its own defaults, the scope
  * (--steps, --host, --rank) of o, and one more option: opt (NULL: none) gets
- * value. */
+ * value. Where --region was given, t is the view already. */
 int subresult_run(struct subresult *p, const char *analysis, const char *opt,
                   const char *value, const struct trace *t,
                   const struct opts *o, struct ops_err *e);

@@ -38,4 +38,11 @@ int fail_in(struct ops_err *e, const char *fmt, ...) {
     return e->code;
 }
 
-int fail_oom(struct ops_err *e) { return fail(e, OPS_ELIMIT, "out of memory"); }
+static const char oom[] = "out of memory";
+
+int fail_oom(struct ops_err *e) { return fail(e, OPS_ELIMIT, "%s", oom); }
+
+bool err_is_oom(const struct ops_err *e) {
+    size_t n = strlen(e->text), m = sizeof oom - 1;
+    return e->code == OPS_ELIMIT && n >= m && strcmp(e->text + n - m, oom) == 0;
+}

@@ -22,6 +22,9 @@ int fail_in(struct ops_err *e, const char *fmt, ...)
 /* Fills e with the one sentence for a failed allocation. Returns OPS_ELIMIT. */
 int fail_oom(struct ops_err *e) __attribute__((cold));
 
+/* Is it that sentence, whatever context stands before it? */
+bool err_is_oom(const struct ops_err *e);
+
 /* Returns from the caller with the error of the call, if there is one. */
 #define TRY(call)                                                              \
     do {                                                                       \

@@ -14,12 +14,19 @@
 #define FACT_SCALARS_LOST  "scalars_lost"
 #define FACT_UNRECORDED    "unrecorded_processes"
 #define FACT_PROCESS_ID    "process_id"
+#define FACT_FAMILY        "family"
 #define FACT_HOST_NAME     "host_name"
 #define FACT_RANK          "rank"
 #define FACT_WORLD_SIZE    "world_size"
 #define FACT_START_UNIX_NS "start_unix_ns"
 #define FACT_SCOPE_COST_PS "scope_cost_ps"
+#define FACT_CPU_ALLOWED   "cpu_allowed"
 #define FACT_ARGV          "argv"
+
+/* What a step takes without the profiler, microseconds, as whoever took the
+ * profile measured it in the same run. A tool that records writes it: a stat of
+ * XSpace's host or task plane, or a key of Kineto's JSON beside its events. */
+#define FACT_BARE_STEP_US "opscope_bare_step_us"
 
 /* Why the recorder lost something: of a thread's calls (the stat "why"), and of
  * others (FACT_LOSS, behind a number). */
@@ -67,5 +74,10 @@
 #define FACT_EXACT            "exact"
 #define FACT_EXIT_STATUS      "exit_status"
 #define FACT_SIGNAL           "signal"
+
+/* Counters of the recorder that an analysis asks for. */
+#define COUNTER_CPU         "CPU: process (% of one core)"
+#define COUNTER_THREADS     "CPU: threads (count)"
+#define COUNTER_INVOLUNTARY "context switches: involuntary (per s)"
 
 #endif

@@ -45,6 +45,7 @@ struct profile {
     const struct tree *tree;
     const struct launch_end *end;
     int64_t ns_per_tick;
+    int64_t cpus; /* of this machine; 0 or less: not known */
 };
 
 /* --- a plane of an XSpace ------------------------------------------------ */
@@ -280,17 +281,46 @@ static void put_sample(struct profile *p, const char *name, const char *of,
     end_event(p, text, since_start(p, at) * PS, 0);
 }
 
+/* Returns the first sample behind i to which a rate can be told: the time
+ * between them is long beside what is not known of their instants (we may have
+ * been taken off the CPU in between). s->n if there is none. */
+static size_t rate_end(const struct tree_samples *s, size_t i) {
+    enum { LONG = 20 };
+    const struct tree_sample *v = &s->v[i];
+    for (size_t k = i + 1; k < s->n; k++) {
+        int64_t ns = s->v[k].at - v->at;
+        if (ns > 0 && ns / LONG >= v->off + s->v[k].off) return k;
+    }
+    return s->n;
+}
+
 /* Readers hold a sample's value until the next sample. So a sample of a rate
- * has the rate from this look to the next. */
+ * has the rate from this look to the next of which one can be told; the last
+ * has it to the end. */
+static void put_rates(struct profile *p, const struct tree_samples *s,
+                      const char *of) {
+    if (s->n == 0) return;
+    size_t end = rate_end(s, 0);
+    for (size_t i = 0; end < s->n;) {
+        const struct tree_sample *v = &s->v[i], *next = &s->v[end];
+        size_t then = rate_end(s, end);
+        if (then == s->n) next = &s->v[s->n - 1];
+        double cores = (double)(next->cpu_ns - v->cpu_ns) /
+                       (double)(next->at - v->at);
+        /* that little more, too, is what is not known of the instants */
+        if (p->cpus > 0 && cores > (double)p->cpus) cores = (double)p->cpus;
+        if (v->cpu_ns >= 0) put_sample(p, "cpu_cores", of, v->at, cores);
+        i = end;
+        end = then;
+    }
+}
+
 static void put_counters(struct profile *p, const struct tree_samples *s,
                          const char *of) {
+    put_rates(p, s, of);
     for (size_t i = 0; i < s->n; i++) {
-        const struct tree_sample *v = &s->v[i], *next = v + 1;
+        const struct tree_sample *v = &s->v[i];
         put_sample(p, "rss_bytes", of, v->at, (double)v->rss);
-        if (i + 1 < s->n && next->at > v->at && v->cpu_ns >= 0)
-            put_sample(p, "cpu_cores", of, v->at,
-                       (double)(next->cpu_ns - v->cpu_ns) /
-                           (double)(next->at - v->at));
         if (*of != '\0') continue;
         put_sample(p, "processes", of, v->at, v->procs);
         put_sample(p, FACT_THREADS, of, v->at, v->threads);
@@ -355,7 +385,7 @@ static void put_facts(struct profile *p, const struct run_spec *l,
     if (t->nprocs > 0) fact_int(p, FACT_PROCESS_ID, t->procs[0].pid);
     fact_int(p, FACT_START_UNIX_NS, p->end->unix_ns);
     fact_int(p, FACT_RUN_NS, p->end->t1 - p->end->t0);
-    fact_int(p, FACT_CPUS, sysconf(_SC_NPROCESSORS_ONLN));
+    fact_int(p, FACT_CPUS, p->cpus);
     /* This is the CPU time of all, from what the kernel keeps: the processes
      * that we reaped with all that they waited for, and what the others had
      * used when seen last. Microseconds. */
@@ -464,7 +494,8 @@ int profile_write(const struct tree *tree, const struct run_spec *l,
                   char **path, struct ops_err *e) {
     struct profile p = {.tree = tree,
                         .end = end,
-                        .ns_per_tick = 1000000000 / sysconf(_SC_CLK_TCK)};
+                        .ns_per_tick = 1000000000 / sysconf(_SC_CLK_TCK),
+                        .cpus = sysconf(_SC_NPROCESSORS_ONLN)};
     char host[128];
     struct sink s;
     *path = NULL;

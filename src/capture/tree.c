@@ -183,16 +183,23 @@ static void read_command(struct seen_proc *p, const struct proc_stat *st) {
     p->command = copy;
 }
 
+/* Puts a sample's instant between two, of which it is not known which. */
+static void set_instant(struct tree_sample *s, int64_t from, int64_t to) {
+    s->off = (to - from + 1) / 2;
+    s->at = from + s->off;
+}
+
 /* Keeps one row of the process's history. */
-static void keep_sample(struct seen_proc *p, int64_t now, int32_t threads) {
+static void keep_sample(struct seen_proc *p, int32_t threads) {
     /* clang-format off */
     struct tree_sample s = {
-        .at = now, .cpu_ns = p->cpu_ns, .rss = p->rss,
+        .cpu_ns = p->cpu_ns, .rss = p->rss,
         .faults = p->minor_faults + p->major_faults,
         .read_bytes = p->read_bytes, .write_bytes = p->write_bytes,
         .procs = 1, .threads = threads,
     };
     /* clang-format on */
+    set_instant(&s, p->read_from, p->read_to);
     keep(&p->samples, &s);
 }
 
@@ -212,7 +219,7 @@ static bool still_asleep(struct seen_proc *p, int64_t cpu, uint32_t look,
     p->t1 = now;
     p->looks++;
     p->look = look;
-    keep_sample(p, now, threads);
+    keep_sample(p, threads);
     return true;
 }
 
@@ -261,7 +268,7 @@ static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
     if (proc_list(p->pid, look_at_thread, &l))
         for (size_t i = 0; i < p->nthreads; i++)
             if (p->threads[i].look != tree->look) p->threads[i].alive = false;
-    keep_sample(p, now, l.alive);
+    keep_sample(p, l.alive);
     return true;
 }
 
@@ -269,7 +276,10 @@ static bool look_at(struct tree *tree, struct seen_proc *p, int64_t cpu,
  * is gone, or was dead already. */
 static bool tree_sample_proc(struct tree *tree, size_t i, int64_t now) {
     struct seen_proc *p = &tree->procs[i];
-    int64_t cpu = proc_cpu_ns(p->pid), began = cpu_now();
+    p->read_from = mono_now();
+    int64_t cpu = proc_cpu_ns(p->pid);
+    p->read_to = mono_now();
+    int64_t began = cpu_now();
     if (still_asleep(p, cpu, tree->look, now)) return true;
     uint64_t young = tree->young;
     bool more = look_at(tree, p, cpu, now);
@@ -286,9 +296,14 @@ static void add_known(int64_t *sum, int64_t v) {
 }
 
 void tree_sample_total(struct tree *tree, int64_t now) {
-    struct tree_sample s = {.at = now};
+    struct tree_sample s = {0};
+    int64_t from = INT64_MAX, to = now;
     for (size_t i = 0; i < tree->nprocs; i++) {
         const struct seen_proc *p = &tree->procs[i];
+        if (p->look == tree->look && p->read_from >= now) {
+            if (p->read_from < from) from = p->read_from;
+            if (p->read_to > to) to = p->read_to;
+        }
         add_known(&s.cpu_ns, p->cpu_ns);
         add_known(&s.faults, p->minor_faults + p->major_faults);
         add_known(&s.read_bytes, p->read_bytes);
@@ -299,6 +314,7 @@ void tree_sample_total(struct tree *tree, int64_t now) {
         for (size_t k = 0; k < p->nthreads; k++)
             s.threads += p->threads[k].alive;
     }
+    set_instant(&s, from < to ? from : now, to);
     keep(&tree->total, &s);
 }
 

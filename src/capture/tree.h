@@ -40,6 +40,7 @@ struct seen_thread {
 /* One look at a process, or at all of them. */
 struct tree_sample {
     int64_t at, cpu_ns, rss;
+    int64_t off; /* the CPU time was read at `at`, or up to so many ns away */
     int64_t faults, read_bytes, write_bytes; /* so far */
     int32_t procs, threads;
 };
@@ -61,7 +62,8 @@ struct seen_proc {
     char *command; /* or NULL */
     int64_t t0, t1, start_ticks;
     int64_t cpu_ns, user_ticks, sys_ticks;
-    int64_t child_ticks; /* CPU of children it waited for */
+    int64_t read_from, read_to; /* cpu_ns was read between these */
+    int64_t child_ticks;        /* CPU of children it waited for */
     int64_t minor_faults, major_faults, child_faults;
     int64_t rss, peak_rss, read_bytes, write_bytes;
     int32_t most_threads;

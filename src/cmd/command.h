@@ -60,6 +60,20 @@ void verb_opts(const struct verb *v, struct opts *o);
 int verb_run(const struct verb *v, const struct opts *o, int argc, char **argv,
              struct ops_err *e);
 
+/* The progress bar of reading, on a terminal, for work that takes more than a
+ * second. */
+struct load_bar {
+    int64_t start_ns, drawn_ns; /* monotonic; drawn_ns 0: never drawn */
+    bool on;                    /* stderr is a terminal */
+};
+
+struct import_opts; /* import/import.h */
+
+/* Returns how files are to be read, with the bar. It ends, and is wiped, by
+ * load_bar_end(). */
+struct import_opts load_bar_start(struct load_bar *bar, const struct opts *o);
+void load_bar_end(struct load_bar *bar);
+
 struct profiles;
 
 /* Loads every path of a command line; shows a progress bar on a terminal.

@@ -21,7 +21,7 @@ const struct exit_help exit_helps[] = {
     {0, NULL},
 };
 
-enum { NAME_WIDTH = 12, OPTION_WIDTH = 27, TEXT_WIDTH = 79 };
+enum { NAME_WIDTH = 12, TOPIC_WIDTH = 19, OPTION_WIDTH = 27, TEXT_WIDTH = 79 };
 
 /* Writes a text from column `at` on, wrapped, ended by a newline. */
 static void put_text(struct sink *out, const char *s, size_t at) {
@@ -113,13 +113,19 @@ static void put_paths(struct sink *out) {
 }
 
 const struct help_page help_pages[] = {
-    {"paths", "what PATH may be", put_paths},
-    {"options", "options of every command and analysis", put_option_page},
-    {"formats", "profile formats that can be read", put_formats},
-    {"exports", "profile formats that can be written", put_exports},
-    {"notes", "what the notes below a table mean", put_notes},
-    {"exit", "exit codes", put_exits},
-    {NULL, NULL, NULL},
+    {"paths", "what PATH may be", put_paths, NULL},
+    {"options", "options of every command and analysis", put_option_page, NULL},
+    {"formats", "profile formats that can be read", put_formats, NULL},
+    {"exports", "profile formats that can be written", put_exports, NULL},
+    {"notes", "what the notes below a table mean", put_notes, NULL},
+    {"exit", "exit codes", put_exits, NULL},
+    {"recording", "what makes a profile good", NULL, help_recording},
+    {"record-torch", "how to take one with PyTorch", NULL, help_record_torch},
+    {"record-tensorflow", "how to take one with TensorFlow", NULL,
+     help_record_tensorflow},
+    {"record-keras", "how to take one with Keras", NULL, help_record_keras},
+    {"record-jax", "how to take one with JAX", NULL, help_record_jax},
+    {NULL, NULL, NULL, NULL},
 };
 
 bool help_columns(const struct analysis *a, struct result *r) {
@@ -217,7 +223,7 @@ int help_all(struct ops_err *e) {
     sink_puts(&out, "\nMore: opscope help TOPIC, where TOPIC is an analysis, a "
                     "command, or\n");
     for (const struct help_page *p = help_pages; p->name != NULL; p++)
-        put_entry(&out, p->name, p->help, NAME_WIDTH);
+        put_entry(&out, p->name, p->help, TOPIC_WIDTH);
     return finish(&out, e);
 }
 
@@ -237,7 +243,8 @@ int help_topic(const char *topic, struct ops_err *e) {
                     near ? near : "", near ? "'?" : "");
     }
     sink_screen(&out, STDOUT_FILENO);
-    if (p->name != NULL) p->put(&out);
+    if (p->name != NULL && p->put != NULL) p->put(&out);
+    else if (p->name != NULL) sink_puts(&out, p->text);
     else put_verb(&out, &v);
     return finish(&out, e);
 }

@@ -17,12 +17,18 @@ int help_all(struct ops_err *e);
 /* Prints one page: a command, an analysis, or one of help_topics. */
 int help_topic(const char *topic, struct ops_err *e);
 
-/* Pages that are neither commands nor analyses; a NULL name ends them. */
+/* Pages that are neither commands nor analyses; a NULL name ends them. A page
+ * has a function, or a text. */
 struct help_page {
     const char *name, *help;
     void (*put)(struct sink *out);
+    const char *text;
 };
 extern const struct help_page help_pages[];
+
+/* Sections of docs/how-to-record.md; tools/pages.sh makes them. */
+extern const char help_recording[], help_record_torch[],
+    help_record_tensorflow[], help_record_keras[], help_record_jax[];
 
 /* Writes the man page opscope(1) as roff. */
 void man_put(struct sink *out);

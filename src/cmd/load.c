@@ -15,11 +15,6 @@
 #define AGAIN_NS INT64_C(100000000)
 enum { WIDTH = 30 };
 
-struct bar {
-    int64_t start_ns, drawn_ns; /* monotonic; drawn_ns 0: never drawn */
-    bool on;                    /* stderr is a terminal */
-};
-
 /* Draws over the line where the cursor is; none of it is from outside. */
 static void bar_draw(const char *line) {
     struct sink out;
@@ -29,9 +24,9 @@ static void bar_draw(const char *line) {
     sink_free(&out);
 }
 
-/* Draws when it is time to; ctx is a struct bar. */
+/* Draws when it is time to; ctx is a struct load_bar. */
 static bool bar_show(void *ctx, uint64_t done, uint64_t all) {
-    struct bar *p = ctx;
+    struct load_bar *p = ctx;
     int64_t now = clock_ns(CLOCK_MONOTONIC);
     if (!p->on || all == 0 || now - p->start_ns < FIRST_NS ||
         now - p->drawn_ns < AGAIN_NS)
@@ -47,25 +42,33 @@ static bool bar_show(void *ctx, uint64_t done, uint64_t all) {
     return true;
 }
 
+struct import_opts load_bar_start(struct load_bar *bar, const struct opts *o) {
+    *bar = (struct load_bar){.start_ns = clock_ns(CLOCK_MONOTONIC),
+                             .on = isatty(STDERR_FILENO)};
+    return (struct import_opts){
+        .threads = (int)opts_int(o, "threads"),
+        .progress = bar_show,
+        .progress_ctx = bar,
+    };
+}
+
+void load_bar_end(struct load_bar *bar) {
+    char line[WIDTH + 32];
+    if (bar->drawn_ns == 0) return;
+    snprintf(line, sizeof line, "\r%*s\r", WIDTH + 20, "");
+    bar_draw(line);
+}
+
 int profiles_load(const struct opts *o, int argc, char **argv,
                   struct profiles *out, struct ops_err *e) {
     if (argc == 0)
         return fail(e, OPS_EUSAGE,
                     "a PATH is missing: a profile file, a run "
                     "folder or a log folder");
-    struct bar bar = {.start_ns = clock_ns(CLOCK_MONOTONIC),
-                      .on = isatty(STDERR_FILENO)};
-    struct import_opts io = {
-        .threads = (int)opts_int(o, "threads"),
-        .progress = bar_show,
-        .progress_ctx = &bar,
-    };
+    struct load_bar bar;
+    struct import_opts io = load_bar_start(&bar, o);
     int rc = profiles_open(argv, (size_t)argc, opts_text(o, "run"), &io, out,
                            e);
-    if (bar.drawn_ns != 0) { /* it is wiped */
-        char line[WIDTH + 32];
-        snprintf(line, sizeof line, "\r%*s\r", WIDTH + 20, "");
-        bar_draw(line);
-    }
+    load_bar_end(&bar);
     return rc;
 }

@@ -149,7 +149,8 @@ static int run_command(int argc, char **argv, struct ops_err *e) {
     TRY(args_parse(&o, argc, argv, at, program, &n, e));
     if (opts_flag(&o, "version")) return help_version(e);
     if (opts_flag(&o, "help")) return help_topic(v.name, e);
-    o.brief = show_as(&o)->brief && !opts_flag(&o, "verbose");
+    bool columns = v.filters && opts_given(&o, "columns");
+    o.brief = show_as(&o)->brief && !opts_flag(&o, "verbose") && !columns;
     return verb_run(&v, &o, n, argv, e);
 }
 

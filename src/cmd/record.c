@@ -6,6 +6,7 @@
 #include "api/run.h"
 #include "capture/launch.h"
 #include "capture/tree.h"
+#include "capture/written.h"
 #include "cmd/command.h"
 #include "load/profiles.h"
 #include "present/present.h"
@@ -102,6 +103,25 @@ static int overview(const struct opts *o, char *path, struct ops_err *e) {
     return rc;
 }
 
+/* Names the profiles that the program wrote itself, by a framework's profiler:
+ * they know more of it than we saw from outside. */
+static void tell_written(const struct opts *o, const struct run_spec *l,
+                         const struct launch_end *end,
+                         const struct rundir *dir) {
+    struct written w;
+    if (opts_flag(o, "quiet")) return;
+    written_find(l->argv, end->unix_ns, dir->path, &w);
+    char *place = written_place(&w);
+    if (place != NULL && w.n == 1)
+        tell(o, "the program wrote a profile itself: opscope overview %s",
+             place);
+    else if (place != NULL)
+        tell(o, "the program wrote %zu profiles itself: opscope overview %s",
+             w.n, place);
+    free(place);
+    written_free(&w);
+}
+
 /* Does what comes after the program: no failure here changes its status. */
 static void finish(const struct opts *o, const struct run_spec *l,
                    const struct tree *tree, const struct launch_end *end,
@@ -145,6 +165,7 @@ static void finish(const struct opts *o, const struct run_spec *l,
              "%zu recording%s of processes that died could not be finished: "
              "%s",
              got.failed, plural(got.failed), got.why);
+    tell_written(o, l, end, dir);
 }
 
 /* Returns the log folder: -o, else what the environment says already. */

@@ -18,8 +18,8 @@ enum { SPARK_WIDTH = 16 };
  * are refused. */
 static int view_of(const struct opts *o, struct scalar_view *v,
                    struct ops_err *e) {
-    static const char *const foreign[] = {"host", "rank", "min-us",
-                                          "min-bytes"};
+    static const char *const foreign[] = {"region", "instance", "host",
+                                          "rank",   "min-us",   "min-bytes"};
     for (size_t i = 0; i < COUNT(foreign); i++)
         if (opts_given(o, foreign[i]))
             return fail(e, OPS_EUSAGE,
@@ -47,6 +47,7 @@ static int show_table(const struct logdir *l, const struct scalar_view *v,
                : scalar_table(&l->scalars, v, &r, e));
     logdir_describe(l, opts_flag(o, "follow"), &r);
     int rc = result_refine(&r, o, points ? show_as(o)->top : 0, e);
+    if (rc == 0) rc = result_columns(&r, o, e);
     if (rc == 0) rc = show_result(&r, o, e);
     result_free(&r);
     return rc;
@@ -77,10 +78,11 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
                     struct ops_err *e) {
     struct result r;
     struct sink out;
+    const struct presenter *p = show_as(o);
     TRY(scalar_new_points(&l->scalars, v, seen, &r, e));
+    int rc = p->terminal ? 0 : result_columns(&r, o, e);
     sink_screen(&out, STDOUT_FILENO);
-    if (r.nrows > 0) {
-        const struct presenter *p = show_as(o);
+    if (r.nrows > 0 && rc == 0) {
         if (p->terminal) put_lines(&r, l->nfiles > 1, &out);
         else if (p->appends) {
             /* These are the rows without the line of names, which was printed
@@ -94,7 +96,7 @@ static int show_new(const struct logdir *l, const struct scalar_view *v,
             sink_free(&all);
         } else p->put(&r, &(struct text_style){0}, &out);
     }
-    int rc = sink_flush(&out, e);
+    if (rc == 0) rc = sink_flush(&out, e);
     sink_free(&out);
     result_free(&r);
     return rc;
@@ -109,8 +111,11 @@ static int follow(struct logdir *l, const struct scalar_view *v,
     struct result r;
     TRY(until_signal_start(&turns, o, e));
     TRY(scalar_new_points(&l->scalars, v, &seen, &r, e));
-    int rc = show_as(o)->appends ? show_result(&r, o, e)
-                                 : show_table(l, v, o, e);
+    int rc = 0;
+    if (show_as(o)->appends) {
+        rc = result_columns(&r, o, e);
+        if (rc == 0) rc = show_result(&r, o, e);
+    } else rc = show_table(l, v, o, e);
     result_free(&r);
     while (rc == 0 && until_signal_wait(&turns)) {
         rc = logdir_refresh(l, e);

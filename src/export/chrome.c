@@ -291,6 +291,7 @@ static void put_memory_instant(struct writer *w, const struct mem_oom *m,
     /* it is signed: readers keep 63 bits of a number */
     if (addr != 0) put_field(w, ",\"Addr\":", (int64_t)addr);
     if (m->allocated >= 0) put_field(w, ",\"Total Allocated\":", m->allocated);
+    if (m->allocated == MEM_APART) put_field(w, ",\"Total Allocated\":", 0);
     if (m->reserved >= 0) put_field(w, ",\"Total Reserved\":", m->reserved);
     if (m->device_free >= 0) put_field(w, ",\"Device Free\":", m->device_free);
     sink_puts(w->out, ",\"Allocator\":");

@@ -38,6 +38,13 @@ static inline bool import_told(const struct import_opts *o, uint64_t done,
     return !import_stopped(o);
 }
 
+/* What is known of the program that writes a file. */
+enum import_writer {
+    WRITER_UNKNOWN, /* it may be on another machine, or long gone */
+    WRITER_ALIVE,
+    WRITER_DEAD, /* it ended without closing the file */
+};
+
 struct importer {
     struct format format;
     const char *help; /* one line: what it reads */
@@ -48,6 +55,9 @@ struct importer {
      * only when nothing at all can be made of the file. */
     int (*read)(struct trace *t, uint32_t source, const struct import_opts *o,
                 struct ops_err *e);
+    /* Looks for the program that is about to write; it reads nothing else.
+     * NULL: files of this format do not lead to it. */
+    enum import_writer (*writer)(const char *path);
 };
 
 /* All importers, in sniffing order; NULL ends the list. */

@@ -81,6 +81,12 @@ static int read_ring(struct trace *t, uint32_t source,
     return rc;
 }
 
+static enum import_writer writer(const char *path) {
+    struct recover_look look;
+    if (!recover_look_path(path, &look)) return WRITER_UNKNOWN;
+    return look.alive ? WRITER_ALIVE : WRITER_DEAD;
+}
+
 const struct importer importer_ring = {
     .format =
         {
@@ -91,4 +97,5 @@ const struct importer importer_ring = {
             "was killed (.ring)",
     .sniff = sniff,
     .read = read_ring,
+    .writer = writer,
 };

@@ -360,7 +360,7 @@ static void read_record(struct stats *s, struct bytes b, struct mem_in *m,
         if (f.num == 2 && f.wire == PB_VARINT) bytes = (int64_t)f.value;
     }
     m->ts = to_ps(s, add_ns(us, 0, 1000));
-    m->bytes = bytes;
+    m->bytes = mem_told(bytes);
     m->addr = pair_block(open, bytes, (uint64_t)(b.p - s->all.p) + 1);
     trace_mem(s->t, m);
 }
@@ -403,7 +403,7 @@ static void node_memory(struct stats *s, struct bytes b, const struct node *n,
     trace_mem(s->t, &m);
     if (live >= total || live < 0) return; /* below 0: not recorded */
     m.ts = to_ps(s, n->end);
-    m.bytes = live - total;
+    m.bytes = mem_told(live - total);
     trace_mem(s->t, &m);
 }
 

@@ -29,8 +29,8 @@ static int add_path(const char *path, const char *run_name, struct files *to,
     if (rc != 0) fail_in(e, "%s", path);
     if (rc == 0 && runs.n > 1 && run_name == NULL && out->remark == NULL &&
         asprintf(&out->remark,
-                 "%zu runs in %s: this is the newest, %s; --run "
-                 "NAME picks another.",
+                 "%zu runs in %s: this is the newest, %s; 'opscope runs' "
+                 "lists them, --run NAME picks another.",
                  runs.n, path, run->name) < 0)
         out->remark = NULL;
     for (size_t i = 0; rc == 0 && i < run->n; i++) {
@@ -140,6 +140,7 @@ int profiles_join(const struct profiles *p, size_t i, struct result *all,
         .name = "profile",
         .help = "The profile that the row is from.",
         .type = COL_TEXT,
+        .flags = COL_ANSWER,
     };
     int rc = p->n > 1 ? result_prefix(r, column, p->v[i].name, e) : 0;
     for (size_t k = 0; p->n > 1 && k < r->nremarks; k++) {

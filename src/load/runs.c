@@ -121,6 +121,7 @@ static bool take_files(struct search *s, const struct dir_list *l,
         if (!imp[i] || !is_wanted(imp[i]->format.role, capture, profile))
             continue;
         ok = add_file(run, f->path, imp[i]);
+        run->bytes = sat_add(run->bytes, f->st.st_size);
         int64_t m = sat_add(to_ns(f->st.st_mtim.tv_sec), f->st.st_mtim.tv_nsec);
         if (m > run->time) run->time = m;
         if (imp[i]->format.role != ROLE_PLAIN && profile) run->plain = false;
@@ -216,7 +217,10 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
         return fail(e, OPS_EIO, "cannot open: %s", strerror(errno));
     if (!S_ISDIR(st.st_mode)) {
         /* The run has the one file that was named. */
-        struct run run = {.name = strdup(path)};
+        struct run run = {.name = strdup(path),
+                          .time = sat_add(to_ns(st.st_mtim.tv_sec),
+                                          st.st_mtim.tv_nsec),
+                          .bytes = st.st_size};
         bool ok = run.name && add_file(&run, path, NULL) &&
                   add_siblings(&run, path) &&
                   VEC_ROOM(out->v, out->n, out->cap);
@@ -256,6 +260,7 @@ int runs_find(const char *path, struct run_list *out, struct ops_err *e) {
         if (out->v[i].scalars) free_run(&out->v[i]);
         else out->v[kept++] = out->v[i];
     }
+    out->curves = profiles > 0 ? out->n - profiles : 0;
     if (profiles > 0) out->n = kept;
     if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_age);
     return 0;
@@ -280,6 +285,8 @@ int runs_pick(const struct run_list *l, const char *name,
         if (k < 0) break;
         used += (size_t)k;
     }
+    bool cut = used >= sizeof list;
     return fail(e, OPS_EUSAGE, "no run called '%s' here; there are %zu: %s%s",
-                name ? name : "", l->n, list, used >= sizeof list ? "..." : "");
+                name ? name : "", l->n, list,
+                cut ? "... ('opscope runs' lists them)" : "");
 }

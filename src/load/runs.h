@@ -23,8 +23,9 @@ struct run {
         const struct importer *importer; /* NULL: not looked at yet */
     } * files;                           /* sorted by path */
     size_t n, cap;
-    int64_t time; /* when it was taken: by its name, else its newest file's
+    int64_t time;  /* when it was taken: by its name, else its newest file's
                       time; ns */
+    int64_t bytes; /* of its files, as they lie on disk */
     struct run_skip {
         char *path;
         const char *why, *fix;
@@ -39,6 +40,7 @@ struct run_list {
     struct run *v; /* plain ones first, then oldest first */
     size_t n, cap;
     size_t folders, files; /* how much was looked at */
+    size_t curves;         /* folders with curves alone that are no runs */
     char *bad;             /* a file named like a profile where no run is */
     struct run_skip *shut; /* folders that may not be read */
     size_t nshut, cap_shut;

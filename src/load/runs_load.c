@@ -211,10 +211,11 @@ struct groups {
     struct loaded_file *v;
     struct group *g;
     size_t n, cap;
-    struct map ranks; /* (group, rank, host) -> the first part of these */
-    struct map pids;  /* (group, rank, host, process) -> anything */
-    uint32_t *of;     /* by part: its group */
-    size_t left;      /* pairs of a part and a group still held */
+    struct map ranks;    /* (group, rank, host) -> the first part of these */
+    struct map pids;     /* (group, rank, host, process) -> anything */
+    struct map families; /* (folder, rank, host, family) -> its group */
+    uint32_t *of;        /* by part: its group */
+    size_t left;         /* pairs of a part and a group still held */
     bool oom;
 };
 
@@ -227,6 +228,18 @@ static uint64_t rank_key(const struct loaded_file *p, size_t group) {
 
 static uint64_t pid_key(const struct loaded_file *p, size_t group) {
     return hash_pair(rank_key(p, group), (uint64_t)p->t->sources[0].pid);
+}
+
+/* Returns the number of a folder and a rank in it, the same for all processes
+ * of a program that recorded themselves there. */
+static uint64_t program_key(const struct loaded_file *p) {
+    const char *slash = strrchr(p->path, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - p->path) : 0;
+    return rank_key(p, hash_bytes(p->path, folder));
+}
+
+static uint64_t family_key(const struct loaded_file *p) {
+    return hash_pair(program_key(p), (uint64_t)p->t->sources[0].family);
 }
 
 /* Finds when a file begins and ends. Returns false if it does not say. */
@@ -258,8 +271,9 @@ static void join_group(struct groups *s, size_t group, size_t k) {
     struct group *g = &s->g[group];
     struct loaded_file *p = &s->v[k];
     __int128 lo, hi;
-    window_of(p, &lo, &hi);
     s->of[k] = (uint32_t)group;
+    if (!map_set(&s->families, family_key(p), (uint32_t)group)) s->oom = true;
+    if (!window_of(p, &lo, &hi)) return; /* a child that recorded nothing */
     uint32_t *at = map_at(&s->ranks, rank_key(p, group));
     if (at == NULL || !map_set(&s->pids, pid_key(p, group), 1)) {
         s->oom = true;
@@ -276,10 +290,31 @@ static void join_group(struct groups *s, size_t group, size_t k) {
     }
 }
 
-/* Puts file k into the first group that it belongs to, or into a new one. */
+/* Can both stand on one time line? A clock may have been set meanwhile. */
+static bool is_near(const struct loaded_file *a, const struct loaded_file *b) {
+    if (a->t->epoch_ns == 0 || b->t->epoch_ns == 0) return true;
+    __int128 zero = (__int128)b->t->epoch_ns - a->t->epoch_ns;
+    zero *= PS_PER_NS;
+    __int128 hi = b->lo <= b->hi && b->hi > 0 ? zero + b->hi : zero;
+    __int128 lo = b->lo <= b->hi && b->lo < 0 ? zero + b->lo : zero;
+    return lo >= -DUR_LIMIT && hi <= TS_LIMIT;
+}
+
+/* Puts file k into the group of its family or the first that it fits, or into a
+ * new one. Of processes that forked each other none need share another's time:
+ * parents may record before and after their children only. */
 static void find_group(struct groups *s, size_t k) {
+    const struct loaded_file *p = &s->v[k];
     __int128 lo, hi;
-    bool timed = window_of(&s->v[k], &lo, &hi);
+    bool timed = window_of(p, &lo, &hi);
+    if (p->t->sources[0].family != 0) {
+        uint32_t own = map_get(&s->families, family_key(p));
+        if (own != MAP_NONE && is_near(&s->v[s->g[own].leader], p) &&
+            map_get(&s->pids, pid_key(p, own)) == MAP_NONE) {
+            join_group(s, own, k);
+            return;
+        }
+    }
     for (size_t i = 0; timed && i < s->n && s->left > 0; i++) {
         s->left--;
         if (!fits(s, i, k)) continue;
@@ -333,16 +368,9 @@ static int finish_groups(struct groups *s, size_t n, struct loaded *out,
     return 0;
 }
 
-/* Returns the number of a folder and a rank in it, the same for all processes
- * of a program that recorded themselves there. */
-static uint64_t program_key(const struct loaded_file *p) {
-    const char *slash = strrchr(p->path, '/');
-    size_t folder = slash != NULL ? (size_t)(slash - p->path) : 0;
-    return rank_key(p, hash_bytes(p->path, folder));
-}
-
 /* Lists the files that are left: first those that begin a program, as they
- * stand, then its workers, by the time at which they begin. So a worker finds
+ * stand, then its workers, by the time at which they begin (last, those that
+ * recorded nothing). So a worker finds
  * its program, whatever both are called. Returns how many there are. */
 static size_t order_files(struct groups *s, size_t n, struct sort_key *order) {
     struct map first = {0}; /* program_key() -> the earliest of its files */
@@ -358,12 +386,14 @@ static size_t order_files(struct groups *s, size_t n, struct sort_key *order) {
     }
     for (size_t k = 0; k < n; k++) {
         if (s->v[k].taken) continue;
-        bool worker = s->v[k].t->sources[0].by_opscope &&
-                      window_of(&s->v[k], &lo, &hi) &&
-                      map_get(&first, program_key(&s->v[k])) != k;
-        order[count++] = (struct sort_key){
-            worker, worker ? sort_signed((int64_t)(lo / PS_PER_NS)) : k,
-            (uint32_t)k};
+        const struct source *from = &s->v[k].t->sources[0];
+        bool timed = window_of(&s->v[k], &lo, &hi);
+        bool worker = from->by_opscope &&
+                      (timed ? map_get(&first, program_key(&s->v[k])) != k
+                             : from->family != 0);
+        int64_t at = timed ? (int64_t)(lo / PS_PER_NS) : INT64_MAX;
+        order[count++] = (struct sort_key){worker, worker ? sort_signed(at) : k,
+                                           (uint32_t)k};
     }
     map_free(&first);
     if (!sort_keys(order, count)) s->oom = true;
@@ -385,6 +415,7 @@ static int join_groups(struct loaded_file *v, size_t n, struct loaded *out,
     free(s.of);
     map_free(&s.ranks);
     map_free(&s.pids);
+    map_free(&s.families);
     return rc;
 }
 

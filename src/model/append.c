@@ -59,6 +59,7 @@ static void merge_source(struct source *to, const struct source *from) {
     if (to->rank < 0) to->rank = from->rank;
     if (to->world_size < 0) to->world_size = from->world_size;
     if (to->pid < 0) to->pid = from->pid;
+    if (to->family == 0) to->family = from->family;
     if (from->decimals > to->decimals) to->decimals = from->decimals;
     if (from->rounding_ps > to->rounding_ps)
         to->rounding_ps = from->rounding_ps;
@@ -171,7 +172,10 @@ static void move_allocators(struct trace *a, const struct trace *b,
                                          strs_bytes(&b->strs, c->name),
                                          strs_bytes(&b->strs, c->unit),
                                          moved(m->device, c->device));
-        if (m->counter[i] != ROW_NONE && c->process != 0)
+        if (m->counter[i] == ROW_NONE) continue;
+        a->counters[m->counter[i]].ranges = c->ranges;
+        a->counters[m->counter[i]].launched = c->launched;
+        if (c->process != 0)
             a->counters[m->counter[i]].process =
                 trace_str(a, strs_bytes(&b->strs, c->process));
     }

@@ -54,6 +54,7 @@ struct format {
     /* How to have next time what is not in it, by enum missing_what; NULL: see
      * fix_all. */
     const char *fix[MISSING_KINDS];
+    const char *fix_jax[MISSING_KINDS]; /* where JAX wrote it */
     const char *fix_all;
     bool scopes_in_names; /* ops are named by scope: "model/dense/MatMul" */
     bool allocs_name_ops; /* an allocation says which op made it */

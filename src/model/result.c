@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/format.h"
+#include "model/region.h"
 #include "model/trace.h"
 #include <assert.h>
 #include <math.h>
@@ -41,6 +42,7 @@ static void free_more(struct result_more *m) {
     for (struct result_more *then; m != NULL; m = then) {
         then = m->then;
         free_part(m);
+        if (m->view != NULL) trace_region_done(m->view);
         m->free(m);
     }
 }
@@ -59,6 +61,7 @@ void result_free(struct result *r) {
     free(r->missing);
     free(r->notes);
     free(r->parts);
+    free(r->wide);
     *r = (struct result){0};
 }
 
@@ -280,18 +283,32 @@ void result_remark(struct result *r, const char *fmt, ...) {
     add_remark(r, text);
 }
 
-void result_missing(struct result *r, const char *what, const char *why,
-                    const char *fix) {
+/* Adds what is missing, once; what matters to one caller matters. */
+static void add_missing(struct result *r, const char *what, const char *why,
+                        const char *fix, bool detail) {
     for (size_t i = 0; i < r->nmissing; i++)
         if (strcmp(r->missing[i].what, what) == 0 &&
-            strcmp(r->missing[i].why, why) == 0)
+            strcmp(r->missing[i].why, why) == 0) {
+            r->missing[i].detail &= detail;
             return;
+        }
     if (!VEC_ROOM(r->missing, r->nmissing, r->cap_missing)) {
         r->oom = true;
         return;
     }
-    struct result_missing m = {keep(r, what), keep(r, why), keep(r, fix)};
+    struct result_missing m = {keep(r, what), keep(r, why), keep(r, fix),
+                               detail};
     if (!r->oom) r->missing[r->nmissing++] = m;
+}
+
+void result_missing(struct result *r, const char *what, const char *why,
+                    const char *fix) {
+    add_missing(r, what, why, fix, false);
+}
+
+void result_lacks(struct result *r, const char *what, const char *why,
+                  const char *fix) {
+    add_missing(r, what, why, fix, true);
 }
 
 /* Adds to the note of that id, made when new. */
@@ -492,17 +509,45 @@ const struct result *result_next(const struct result *r) {
     first->oom = first->part == NULL;
     if (first->oom) return NULL;
     result_init(first->part, r->analysis, NULL);
-    result_cols(first->part, r->cols, r->ncols);
+    result_cols(first->part, r->wide ? r->wide : r->cols,
+                r->wide ? r->nwide : r->ncols);
     first->part->decimals = r->decimals;
     first->part->origin = m->origin;
     result_fill(first->part, m);
+    if (r->wide && !first->part->oom)
+        result_pick(first->part, r->picked, r->ncols, NULL);
     first->oom = first->part->oom;
     return first->oom ? NULL : first->part;
 }
 
+/* Copies b's rows behind a's; both have the same columns. */
+static void copy_rows(struct result *a, const struct result *b) {
+    for (size_t i = 0; i < b->nrows; i++) {
+        result_row(a);
+        if (a->oom) break;
+        result_cells(b, i, a->open);
+        for (size_t c = 0; c < b->ncols; c++)
+            if (b->cols[c].type == COL_TEXT && !a->open[c].null)
+                a->open[c].s = keep(a, a->open[c].s);
+    }
+}
+
+/* Gathers rows of which some columns were chosen. */
+static void gather_picked(struct result *r) {
+    for (const struct result *p; (p = result_next(r)) != NULL;) {
+        if (!VEC_ROOM(r->parts, r->nparts, r->cap_parts)) r->oom = true;
+        if (r->oom) return;
+        r->parts[r->nparts++] = (struct result_part){r->nrows, p->origin};
+        copy_rows(r, p);
+    }
+    if (r->more->oom) r->oom = true;
+}
+
 int result_gather(struct result *r, struct ops_err *e) {
     size_t total = r->total_rows;
+    if (r->more != NULL && r->wide != NULL) gather_picked(r);
     for (struct result_more *m = r->more; m != NULL; m = m->then) {
+        if (m->at == m->end) continue;
         if (!VEC_ROOM(r->parts, r->nparts, r->cap_parts)) return fail_oom(e);
         r->parts[r->nparts++] = (struct result_part){r->nrows, m->origin};
         while (m->at < m->end && !r->oom) put_more(r, m);
@@ -529,24 +574,16 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
                         "%s: the profiles have different columns (%s, %s)",
                         a->analysis, a->cols[i].name, b->cols[i].name);
     size_t first = a->nrows;
-    /* Copies b's rows behind a's. */
     size_t total = a->total_rows + b->total_rows;
-    for (size_t i = 0; i < b->nrows; i++) {
-        result_row(a);
-        if (a->oom) break;
-        result_cells(b, i, a->open);
-        for (size_t c = 0; c < b->ncols; c++)
-            if (b->cols[c].type == COL_TEXT && !a->open[c].null)
-                a->open[c].s = keep(a, a->open[c].s);
-    }
+    copy_rows(a, b);
     a->total_rows = total;
     if (!VEC_ROOM(a->parts, a->nparts, a->cap_parts)) return fail_oom(e);
     a->parts[a->nparts++] = (struct result_part){first, b->origin};
     for (size_t i = 0; i < b->nsources; i++) result_source(a, b->sources[i]);
     for (size_t i = 0; i < b->nremarks; i++) add_remark(a, b->remarks[i]);
     for (size_t i = 0; i < b->nmissing; i++)
-        result_missing(a, b->missing[i].what, b->missing[i].why,
-                       b->missing[i].fix);
+        add_missing(a, b->missing[i].what, b->missing[i].why, b->missing[i].fix,
+                    b->missing[i].detail);
     for (size_t i = 0; i < b->nnotes; i++)
         add_note(a, b->notes[i].id, b->notes[i].text, b->notes[i].count,
                  b->notes[i].detail);
@@ -582,5 +619,38 @@ int result_prefix(struct result *r, struct column c, const char *value,
     memset(r->given, 0, sizeof r->given);
     free(narrow.cols);
     free(narrow.packed);
+    return result_done(r, e);
+}
+
+int result_pick(struct result *r, const uint8_t *pick, size_t n,
+                struct ops_err *e) {
+    assert(n > 0 && n <= r->ncols && r->wide == NULL);
+    end_row(r);
+    struct cell all[RESULT_COLS], cells[RESULT_COLS];
+    struct column *cols = malloc(n * sizeof *cols);
+    if (cols == NULL || r->oom) {
+        r->oom = true;
+        free(cols);
+        return fail_oom(e);
+    }
+    for (size_t c = 0; c < n; c++) cols[c] = r->cols[pick[c]];
+    struct result before = *r;
+    r->cols = cols;
+    r->ncols = r->cap_cols = n;
+    r->packed = NULL;
+    r->npacked = r->cap_packed = 0;
+    for (size_t i = 0; i < r->nrows && !r->oom; i++) {
+        result_cells(&before, i, all);
+        for (size_t c = 0; c < n; c++) cells[c] = all[pick[c]];
+        r->row_at[i] = r->npacked;
+        r->oom = !pack_row(r, cells);
+    }
+    free(r->above); /* it is by column */
+    r->above = NULL;
+    memset(r->given, 0, sizeof r->given);
+    free(before.packed);
+    memcpy(r->picked, pick, n);
+    r->wide = before.cols;
+    r->nwide = before.ncols;
     return result_done(r, e);
 }

@@ -48,6 +48,11 @@ enum col_flag {
     COL_INDENT = 1024, /* text: indented by the row's column "depth" */
     COL_DIGITS = 4096, /* text: a COL_FLOAT whose rows have nothing to do with
                           each other: four digits that count, in each row */
+    COL_ANSWER = 8192, /* text: what the table is read for: goes last where the
+                          screen is narrow ... */
+    COL_LESS = 16384,  /* ... and what goes before others */
+    COL_PART = 32768,  /* text: a COL_TIME that is a part of a whole beside
+                          others: of those the small ones go first */
     COL_STAMP = 128,   /* COL_TIME since the epoch: text shows it from the
                           window's start (result.origin) */
 };
@@ -90,6 +95,8 @@ struct result_more {
     /* Puts row number `at` into r, by result_row() and cell_*(). */
     void (*put)(struct result_more *m, struct result *r);
     void (*free)(struct result_more *m);
+    const struct trace *view; /* of a trace, given back with the rows; or NULL
+                                 (region.h) */
     struct result_more *then; /* those of the profile behind this one */
     struct result *part;      /* of the first: what result_next() gave last */
     bool oom;                 /* of the first: memory ran out for the rest */
@@ -120,6 +127,8 @@ struct result {
     struct map said; /* their hashes: each is said once */
     struct result_missing {
         char *what, *why, *fix;
+        bool detail; /* the table answers its question without it: text shows
+                        it with -v, and `coverage` has it */
     } * missing;
     size_t nmissing, cap_missing;
     struct result_note {
@@ -144,6 +153,9 @@ struct result {
     bool full;        /* an integer is at the end of its range: a remark
                              says so */
     struct result_more *more; /* rows that are not made yet, or NULL */
+    struct column *wide;      /* with more: the columns before result_pick() */
+    size_t nwide;             /* chose some of them, or NULL */
+    uint8_t picked[RESULT_COLS]; /* which: indexes into wide */
     bool oom;
 };
 
@@ -169,8 +181,12 @@ void cell_bool(struct result *r, const char *col, bool v);
 /* Adds one sentence for the reader. */
 void result_remark(struct result *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Says what was not recorded. The second is for what the table can do without:
+ * see result_missing.detail. */
 void result_missing(struct result *r, const char *what, const char *why,
                     const char *fix);
+void result_lacks(struct result *r, const char *what, const char *why,
+                  const char *fix);
 
 /* Adds to a note (enum note_id of trace.h), made when new; a count of 0 is no
  * note. This and the next are for results that come from no trace. */
@@ -222,6 +238,12 @@ int result_top_largest(struct result *r, int col, size_t n, struct ops_err *e);
 /* Adds b's rows, sources, remarks, missing and notes to a, for profiles side by
  * side; the columns must be the same. */
 int result_join(struct result *a, const struct result *b, struct ops_err *e);
+
+/* Keeps n of the columns, in that order: cols has their indexes, each once.
+ * Rows that are made later follow. It is the last thing that happens to a
+ * result. */
+int result_pick(struct result *r, const uint8_t *cols, size_t n,
+                struct ops_err *e);
 
 /* Returns where COL_STAMP counts from in that row. O(log profiles). */
 int64_t result_origin(const struct result *r, size_t row);

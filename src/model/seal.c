@@ -16,6 +16,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/hlo/hlo.h"
+#include "model/region.h"
 #include "model/trace_fill.h"
 #include "names/name_class.h"
 #include <assert.h>
@@ -420,11 +421,26 @@ struct memo {
     void (*drop)(void *v);
 };
 
+struct memo *memos_new(void) {
+    struct memo *v = calloc(MEMOS, sizeof *v);
+    for (size_t i = 0; v != NULL && i < MEMOS; i++)
+        pthread_mutex_init(&v[i].lock, NULL);
+    return v;
+}
+
+void memos_free(struct memo *memos) {
+    for (size_t i = 0; memos != NULL && i < MEMOS; i++) {
+        struct memo *m = &memos[i];
+        if (m->v != NULL) m->drop(m->v);
+        pthread_mutex_destroy(&m->lock);
+    }
+    free(memos);
+}
+
 static bool seal_memos(struct trace *t) {
-    t->memos = calloc(MEMOS, sizeof *t->memos);
-    for (size_t i = 0; t->memos != NULL && i < MEMOS; i++)
-        pthread_mutex_init(&t->memos[i].lock, NULL);
-    return t->memos != NULL;
+    t->memos = memos_new();
+    t->views = views_new();
+    return t->memos != NULL && t->views != NULL;
 }
 
 /* What stands on the nesting. */
@@ -521,10 +537,6 @@ void seal_free(struct trace *t) {
         free(all[i]->v);
         free(all[i]->first);
     }
-    for (size_t i = 0; t->memos != NULL && i < MEMOS; i++) {
-        struct memo *m = &t->memos[i];
-        if (m->v != NULL) m->drop(m->v);
-        pthread_mutex_destroy(&m->lock);
-    }
-    free(t->memos);
+    memos_free(t->memos);
+    views_free(t->views);
 }

@@ -21,6 +21,14 @@ bool seal_steps(struct trace *t);
  * have theirs, and the links are joined. False: out of memory. */
 bool seal_device_steps(struct trace *t);
 
+/* Gives device rows that no call launched (all of them, where the device marks
+ * the steps) the step whose interval they start in. */
+void steps_assign_by_time(struct trace *t, uint32_t source);
+
+/* Returns the host thread of a marker: its track, or the thread of its frames;
+ * a device that marks its own steps has the busiest thread of its host. */
+uint32_t steps_thread_of(const struct trace *t, row_id marker);
+
 /* Sorts segments, blocks from before the window and failed allocations. */
 void seal_mem_tables(struct trace *t);
 
@@ -32,7 +40,11 @@ bool seal_mem_sizes(struct trace *t);
 /* Frees what only filling and sealing need: halves, hints and lookup maps. */
 void trace_drop_halves(struct trace *t);
 
-/* Frees what only sealing makes: lists of rows, and what trace_memo() keeps. */
+/* Make and free what trace_memo() keeps. NULL: out of memory. */
+struct memo *memos_new(void);
+void memos_free(struct memo *memos);
+
+/* Frees what only sealing makes: lists of rows, memos and views. */
 void seal_free(struct trace *t);
 
 #endif

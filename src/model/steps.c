@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
@@ -191,9 +192,7 @@ static uint32_t busiest_thread(const struct trace *t, uint32_t source) {
     return best;
 }
 
-/* Returns the host thread of a marker: its track, or the thread of its frames;
- * a device that marks its own steps has the busiest thread of its host. */
-static uint32_t thread_of(const struct trace *t, row_id marker) {
+uint32_t steps_thread_of(const struct trace *t, row_id marker) {
     uint32_t k = t->spans.track[marker];
     const struct track *tr = &t->tracks[k];
     if (tr->kind == TRACK_PYTHON) return tr->thread;
@@ -204,7 +203,7 @@ static uint32_t thread_of(const struct trace *t, row_id marker) {
 static bool add_steps(struct trace *t, uint32_t source,
                       const struct markers *m) {
     /* markers come from one track */
-    uint32_t thread = m->n > 0 ? thread_of(t, m->v[0]) : ROW_NONE;
+    uint32_t thread = m->n > 0 ? steps_thread_of(t, m->v[0]) : ROW_NONE;
     for (size_t i = 0; i < m->n; i++) {
         if (!VEC_ROOM(t->steps, t->nsteps, t->cap_steps)) return false;
         row_id r = m->v[i];
@@ -329,13 +328,14 @@ struct device_ends {
 };
 
 /* Finds the steps of device rows: that of the launching call. Rows with no
- * launch are left for assign_by_time. */
+ * launch are left for steps_assign_by_time. */
 static void assign_linked(struct trace *t, struct device_ends *ends) {
     const struct links *l = &t->links;
     for (size_t i = 0; i < l->n; i++) {
         row_id d = l->device[i], h = l->host[i];
         uint32_t source = t->tracks[t->spans.track[d]].source;
         const struct source *src = &t->sources[source];
+        if (trace_device_steps(t, source)) continue;
         uint32_t st = t->spans.step[h];
         assert(st == ROW_NONE || st < t->nsteps);
         t->spans.step[d] = st;
@@ -373,11 +373,10 @@ static void place_steps(struct trace *t, uint32_t source,
     }
 }
 
-/* Gives device rows that no call launched the step whose interval they start
- * in. */
-static void assign_by_time(struct trace *t, uint32_t source) {
+void steps_assign_by_time(struct trace *t, uint32_t source) {
     size_t first = t->sources[source].step_first;
     size_t end = t->sources[source].step_end;
+    bool all = trace_device_steps(t, source);
     size_t k, stop = tracks_of(t, source, &k);
     for (; k < stop; k++) {
         const struct track *tr = &t->tracks[t->of_source.v[k]];
@@ -385,7 +384,7 @@ static void assign_by_time(struct trace *t, uint32_t source) {
         size_t after = first, l = trace_link_at(t, tr->first);
         for (row_id r = tr->first; r < tr->end; r++) {
             while (l < t->links.n && t->links.device[l] < r) l++;
-            if (l < t->links.n && t->links.device[l] == r) continue;
+            if (l < t->links.n && t->links.device[l] == r && !all) continue;
             int64_t ts = t->spans.ts[r];
             after = step_after(t, after, end, ts, false);
             if (first == end) continue;
@@ -402,7 +401,7 @@ static bool find_markers(struct trace *t, uint32_t source, struct markers *m) {
     struct source *src = &t->sources[source];
     uint32_t track = marker_track(t, source);
     int64_t time;
-    src->step_rule = STEPS_BY_MARKER;
+    src->step_rule = src->runs_mark ? STEPS_BY_RUN : STEPS_BY_MARKER;
     if (track != ROW_NONE) return take_markers(t, track, m, &time);
     src->step_rule = STEPS_BY_GROUP;
     if (!group_markers(t, source, m)) return false;
@@ -484,6 +483,83 @@ bool seal_steps(struct trace *t) {
     return ok;
 }
 
+/* What a step holds. */
+struct content {
+    int64_t calls;  /* ops, calls and regions, and work of devices */
+    int64_t device; /* of these, work of devices */
+};
+
+static void count_content(const struct trace *t, struct content *v) {
+    const struct spans *s = &t->spans;
+    for (row_id r = 0; r < s->n; r++) {
+        uint8_t kind = s->kind[r];
+        if (s->step[r] == ROW_NONE || kind == SPAN_PYTHON ||
+            kind == SPAN_OVERHEAD || kind == SPAN_SYNC ||
+            (s->flags[r] & (SPAN_DERIVED | SPAN_STEPMARK)) ||
+            t->steps[s->step[r]].marker == r)
+            continue;
+        v[s->step[r]].calls++;
+        v[s->step[r]].device += span_is_device_work(t, r);
+    }
+}
+
+/* Does it do nothing, on the device or, where nobody uses one, at all, while
+ * every other step does something? */
+static bool is_empty(const struct content *v, size_t first, size_t end,
+                     size_t at) {
+    bool device = true, calls = true;
+    for (size_t i = first; i < end; i++) {
+        device &= i == at ? v[i].device == 0 : v[i].device > 0;
+        calls &= i == at ? v[i].calls == 0 : v[i].calls > 0;
+    }
+    return device || calls;
+}
+
+/* Has it less than half the calls of the middle one of the others, which are
+ * alike: none has less than 95 % of the middle one's? v has their numbers, by
+ * size. */
+static bool is_short(const int64_t *v, size_t n, int64_t calls) {
+    if (n < 2) return false; /* the other one may be the odd one: it compiles */
+    int64_t middle = v[n / 2];
+    return v[0] >= middle - middle / 20 && calls < middle / 2;
+}
+
+/* Is the step at an end of the window a stump? A program that stops its
+ * profiler behind its last step leaves one that has just begun. others has room
+ * for the numbers of all others. */
+static bool is_stump(const struct content *v, size_t first, size_t end,
+                     size_t at, int64_t *others) {
+    bool device = true;
+    size_t n = 0;
+    if (is_empty(v, first, end, at)) return true;
+    for (size_t i = first; i < end; i++) device &= i == at || v[i].device > 0;
+    for (size_t i = first; i < end; i++)
+        if (i != at) others[n++] = device ? v[i].device : v[i].calls;
+    qsort(others, n, sizeof *others, sort_by_value);
+    return is_short(others, n, device ? v[at].device : v[at].calls);
+}
+
+/* Marks the steps that the window cuts. The recorder of opscope says itself
+ * where a step ends, and turns of a loop are whole by the way they were
+ * found. */
+static bool mark_cut(struct trace *t) {
+    struct content *v = calloc(t->nsteps + 1, sizeof *v);
+    int64_t *others = malloc((t->nsteps + 1) * sizeof *others);
+    bool ok = v != NULL && others != NULL;
+    if (ok) count_content(t, v);
+    for (size_t i = 0; ok && i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        size_t first = s->step_first, end = s->step_end;
+        if (s->by_opscope || s->step_rule >= STEPS_INFERRED || end - first < 2)
+            continue;
+        t->steps[first].cut = is_stump(v, first, end, first, others);
+        t->steps[end - 1].cut = is_stump(v, first, end, end - 1, others);
+    }
+    free(v);
+    free(others);
+    return ok;
+}
+
 bool seal_device_steps(struct trace *t) {
     struct device_ends ends = {
         .of = malloc((t->nsteps + 1) * sizeof(int64_t)),
@@ -495,9 +571,9 @@ bool seal_device_steps(struct trace *t) {
     if (ok) assign_linked(t, &ends);
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
         place_steps(t, i, &ends);
-        assign_by_time(t, i);
+        steps_assign_by_time(t, i);
     }
     free(ends.of);
     free(ends.before);
-    return ok;
+    return ok && mark_cut(t);
 }

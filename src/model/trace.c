@@ -477,6 +477,7 @@ row_id trace_mem(struct trace *t, const struct mem_in *in) {
 #define X(type, column) m->column[i] = in->column;
     MEM_COLUMNS(X)
 #undef X
+    if (m->allocated[i] < 0) m->allocated[i] = -1; /* no file says MEM_APART */
     if (m->stack) m->stack[i] = ROW_NONE;
     return (row_id)i;
 }
@@ -503,8 +504,11 @@ uint32_t trace_counter_of(struct trace *t, uint32_t source, int64_t pid,
         return ROW_NONE;
     }
     *at = (uint32_t)t->ncounters;
-    t->counters[t->ncounters] =
-        (struct counter){id, trace_str(t, unit), source, device, pid, 0};
+    t->counters[t->ncounters] = (struct counter){.name = id,
+                                                 .unit = trace_str(t, unit),
+                                                 .source = source,
+                                                 .device = device,
+                                                 .pid = pid};
     return (uint32_t)t->ncounters++;
 }
 

@@ -202,13 +202,21 @@ struct half_flows {
 /* Bytes of a free whose size the source does not tell: seal takes that of the
  * allocation at the same address, or leaves the event out and notes it. */
 #define MEM_UNSIZED INT64_MIN
+/* The same of an allocation: seal takes by how far the level rose. */
+#define MEM_GROWN (INT64_MIN + 1)
+
+/* Total of an event whose bytes are in nobody's total: torch's shared memory
+ * (batches from a DataLoader's workers) is reported beside the CPU allocator,
+ * with a total of 0. Seal finds them. */
+#define MEM_APART INT64_C(-2)
 
 /* The columns that all memory events have. */
 #define MEM_COLUMNS(X)                                                         \
     X(int64_t, ts)                                                             \
     X(int64_t, bytes)     /* > 0 allocated, < 0 freed */                       \
     X(uint64_t, addr)     /* 0: not recorded */                                \
-    X(int64_t, allocated) /* total in use after it, or -1: not recorded */     \
+    X(int64_t, allocated) /* total in use after it; -1: not recorded, */       \
+                          /* or MEM_APART */                                   \
     X(int64_t, reserved)  /* total held by the allocator, or -1; the column */ \
                           /* is NULL after seal where nobody recorded it */    \
     X(uint32_t, track)    /* thread, or ROW_NONE */                            \
@@ -321,11 +329,20 @@ struct counter {
     uint32_t device; /* or ROW_NONE */
     int64_t pid;     /* the process that it counts in, or NO_PID */
     str_id process;  /* that process's name, or 0 */
+    bool ranges;   /* its samples are of ranges of work, not of instants ... */
+    bool launched; /* ... and each stands at the call that launched it */
 };
 #define NO_PID INT64_MIN
 
 /* How the steps were found, the strongest first. */
-enum step_rule { STEPS_BY_MARKER, STEPS_BY_GROUP, STEPS_INFERRED, STEPS_WHOLE };
+enum step_rule {
+    STEPS_BY_REGION, /* of a view: the user named them (region.h) */
+    STEPS_BY_MARKER,
+    STEPS_BY_GROUP,
+    STEPS_BY_RUN, /* of a compiled program: no marker, but it is a guess */
+    STEPS_INFERRED,
+    STEPS_WHOLE,
+};
 
 /* What ends a turn of a loop that nobody marked, the strongest first. */
 enum turn_sign {
@@ -333,6 +350,7 @@ enum turn_sign {
     TURN_BACKWARD,  /* a backward pass */
     TURN_INPUT,     /* it asks for a batch */
     TURN_FUNCTION,  /* the call of a compiled function, or a named region */
+    TURN_MODULE,    /* the call of a torch module: inference */
     TURN_SEQUENCE,  /* nothing but that all calls repeat */
 };
 
@@ -344,6 +362,8 @@ struct step {
     uint32_t thread; /* the step's thread: a track, or ROW_NONE */
     int64_t marker_ts, marker_dur;
     int64_t ts, dur; /* the step by docs/rules.md */
+    bool cut;        /* the window began or ended in it: it is no measure of
+                        the others, of which there is one that is whole */
 };
 
 struct source {
@@ -353,16 +373,19 @@ struct source {
     int64_t rank;                /* -1: not recorded */
     int64_t world_size;          /* -1: not recorded */
     int64_t pid;                 /* -1: not recorded */
-    uint32_t companion_of;       /* the source of whose process it tells more (a
+    int64_t family; /* a number that only a process and the children that it
+                        forked have in common; 0: not recorded */
+    uint32_t companion_of; /* the source of whose process it tells more (a
                              memory snapshot's trace), or ROW_NONE */
-    int decimals;                /* of a microsecond that the source can tell */
-    int64_t rounding_ps; /* ps by which rounding at the source may make a
+    int decimals;          /* of a microsecond that the source can tell */
+    int64_t rounding_ps;   /* ps by which rounding at the source may make a
                              child end after its parent */
-    bool has_clock;      /* trace->epoch_ns is wall-clock time */
-    bool has_memory;     /* memory recording was on (even if no event came) */
-    bool has_device;     /* device recording was on */
+    bool has_clock;        /* trace->epoch_ns is wall-clock time */
+    bool has_memory;       /* memory recording was on (even if no event came) */
+    bool has_device;       /* device recording was on */
     bool has_shapes, has_stacks;
     bool by_opscope;   /* opscope's recorder wrote it (record.h) */
+    bool runs_mark;    /* what marks its steps are runs of compiled programs */
     bool process_view; /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule;      /* set by seal */
@@ -403,7 +426,7 @@ enum note_class { NOTE_CLASS_LOSS, NOTE_CLASS_MENDED, NOTE_CLASS_DETAIL };
 
 /* What several analyses need of a whole trace, worked out by the first that
  * asks and kept for the others: see trace_memo(). */
-enum memo_id { MEMO_PHASES, MEMO_HOST_TREE, MEMOS };
+enum memo_id { MEMO_PHASES, MEMO_HOST_TREE, MEMO_BARE, MEMO_COMPILERS, MEMOS };
 
 struct trace {
     struct arena arena;
@@ -453,6 +476,10 @@ struct trace {
     uint64_t notes[NOTE_COUNT];
     size_t nprocesses;  /* sources that are not beside another one; by seal */
     struct memo *memos; /* by enum memo_id, made by seal: trace_memo() */
+    /* of a view: the trace whose rows it borrows, and of which only what lies
+     * in its steps counts; NULL: this is no view (region.h) */
+    const struct trace *base;
+    struct views *views; /* those of this trace that are kept, made by seal */
     bool sealed, oom;
     int threads; /* that seal may use; 0 is 1 */
     /* only between new and seal: */
@@ -509,6 +536,12 @@ enum note_class note_class(enum note_id id);
 const void *trace_memo(const struct trace *t, enum memo_id id,
                        void *(*make)(const struct trace *t),
                        void (*drop)(void *v));
+
+/* Returns the trace of which t is a view; t itself if it is none. Questions
+ * that do not hang on the window are put to it. */
+static inline const struct trace *trace_base(const struct trace *t) {
+    return t->base != NULL ? t->base : t;
+}
 
 /* The raw arguments of a row as they stand in the file: the source, and the
  * bytes from the arguments' first byte on, as many as they had when the file
@@ -622,6 +655,16 @@ static inline bool track_nests(const struct trace *t, const struct track *tr) {
     if (tr->kind == TRACK_ASYNC) return false;
     return tr->kind != TRACK_STREAM || tr->device == ROW_NONE ||
            t->devices[tr->device].kind != DEVICE_GPU;
+}
+
+/* Did a device mark the steps of a source (an XLA device, or a line that was
+ * drawn for a GPU)? Then they lie on the device's own time line, and what it
+ * ran in one is that step's, whoever launched it when. */
+static inline bool trace_device_steps(const struct trace *t, uint32_t source) {
+    const struct source *s = &t->sources[source];
+    if (s->step_first == s->step_end) return false;
+    row_id m = t->steps[s->step_first].marker;
+    return m != ROW_NONE && t->tracks[t->spans.track[m]].device != ROW_NONE;
 }
 
 /* Is it on a device, and work (kernel, copy or fill), not a wait or derived? */

@@ -117,9 +117,15 @@ struct mem_in {
     uint32_t allocator;
     str_id what;
 };
-/* Appends a memory event. Returns its number (before seal's sort: good only for
- * trace_mem_stack), or ROW_NONE if its time is out of range, or there is no
- * memory. */
+/* Returns the size that a file tells. No number of a file is MEM_UNSIZED or
+ * MEM_GROWN: such a size is one that cannot be, as its neighbours are. */
+static inline int64_t mem_told(int64_t bytes) {
+    return bytes <= MEM_GROWN ? MEM_GROWN + 1 : bytes;
+}
+
+/* Appends a memory event. A total below 0 is not recorded. Returns its number
+ * (before seal's sort: good only for trace_mem_stack), or ROW_NONE if its time
+ * is out of range, or there is no memory. */
 row_id trace_mem(struct trace *t, const struct mem_in *m);
 
 /* Moves memory event `from` to place `to`, in all columns. */

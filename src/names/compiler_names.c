@@ -74,6 +74,13 @@ static int64_t digits_before(struct bytes s, size_t *p) {
     return v;
 }
 
+bool name_is_compiled_call(struct bytes name) {
+    static const char *const list[] = {"PjitFunction(*",
+                                       "EagerLocalExecute: __inference_*",
+                                       NULL};
+    return pattern_in(list, name);
+}
+
 bool compile_id_of(struct bytes name, int64_t *frame, int64_t *again) {
     size_t at = name.n;
     int64_t k = digits_before(name, &at);

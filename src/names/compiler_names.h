@@ -36,6 +36,9 @@ enum compile_class compile_classify(struct bytes name);
 /* Does compiled code run in it: a compiled region, or what stands for one? */
 bool name_is_compiled_region(struct bytes name);
 
+/* Does it call a function that was compiled: of jax.jit, of tf.function? */
+bool name_is_compiled_call(struct bytes name);
+
 /* Reads 12 and 3 from "...: 12/3" or "...compile_id=12/3". Returns false if the
  * name holds no such id. */
 bool compile_id_of(struct bytes name, int64_t *frame, int64_t *again);

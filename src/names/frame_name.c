@@ -98,3 +98,16 @@ bool frame_name_is_recorder(struct bytes name) {
         "c10::cuda::CUDACachingAllocator::*", NULL};
     return pattern_in(list, name);
 }
+
+bool frame_name_is_jaxs(struct bytes name) {
+    static const char *const files[] = {
+        "traceback_util.py", "array_methods.py", "pjit.py", "dispatch.py",
+        "partial_eval.py",   "linear_util.py",   NULL};
+    return pattern_in(files, frame_name_split(name).file);
+}
+
+bool frame_name_waits(struct bytes name) {
+    static const char *const functions[] = {"block_until_ready", "try_to_block",
+                                            "synchronize", NULL};
+    return pattern_in(functions, frame_name_split(name).function);
+}

@@ -39,6 +39,14 @@ static inline bool frame_name_is_builtin(struct bytes name) {
     return BYTES_STARTS(name, "<built-in");
 }
 
+/* Is it a function through which JAX runs what it was asked to: the call of an
+ * op, a gradient, a jitted function? What is called inside is JAX's own, or
+ * part of what it traces. */
+bool frame_name_is_jaxs(struct bytes name);
+
+/* Does the function wait for work that runs elsewhere? */
+bool frame_name_waits(struct bytes name);
+
 /* Is it a C++ function of torch that records stacks, or of its allocator? Such
  * functions are the innermost frames of every stack of an allocation. */
 bool frame_name_is_recorder(struct bytes name);

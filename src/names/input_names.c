@@ -80,3 +80,13 @@ const char *const input_sync_runs[SYNC_RUNS] = {
 };
 const char input_async_run[] = "InstantiatedCapturedFunction::RunAsync";
 const char input_async_work[] = "ExecutorState::Process";
+const char input_root[] = "Iterator::Root";
+
+bool input_is_prefetch(struct bytes name) {
+    return word_in("::Prefetch", name) || name_loader(name) == LOADER_WORKERS;
+}
+
+bool input_is_parallel(struct bytes name) {
+    return word_in("::Parallel", name) || word_in("MapAndBatch", name) ||
+           name_loader(name) == LOADER_WORKERS;
+}

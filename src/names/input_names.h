@@ -52,6 +52,15 @@ enum { SYNC_RUNS = 3 };
 extern const char *const input_sync_runs[SYNC_RUNS];
 extern const char input_async_run[], input_async_work[];
 
+/* The root of a pipeline of tf.data; what it counts on is among its
+ * arguments. */
+extern const char input_root[];
+
+/* Does a pipeline with a stage of that name run ahead of the program, and does
+ * it make several elements at once? */
+bool input_is_prefetch(struct bytes name);
+bool input_is_parallel(struct bytes name);
+
 /* Is it a thread that loads, by the thread's name? */
 bool name_is_input_thread(struct bytes name);
 

@@ -23,6 +23,7 @@
 #include "names/kernel_names.h"
 
 #include "base/array.h"
+#include "names/name_class.h"
 #include "names/pattern.h"
 #include <ctype.h>
 
@@ -152,15 +153,21 @@ static enum dtype matrix_type(struct bytes t, bool tensor) {
     return d;
 }
 
-struct kernel_kind kernel_kind_of(struct bytes name) {
-    uint8_t text[HEAD + 1];
+/* Returns the beginning of a name in lower case, in text. */
+static struct bytes lower(uint8_t text[HEAD + 1], struct bytes name) {
     struct bytes t = {text, name.n < HEAD ? name.n : HEAD};
-    struct kernel_kind k = {false, false, DTYPE_UNKNOWN};
     for (size_t i = 0; i < t.n; i++) {
         int c = tolower(name.p[i]);
         text[i] = c ? (uint8_t)c : ' ';
     }
     text[t.n] = 0;
+    return t;
+}
+
+struct kernel_kind kernel_kind_of(struct bytes name) {
+    uint8_t text[HEAD + 1];
+    struct bytes t = lower(text, name);
+    struct kernel_kind k = {false, false, DTYPE_UNKNOWN};
     /* Attention's own kernels have words of the helpers in their names. */
     bool generated = word_in("triton_", t) && !word_in("triton_tem_", t) &&
                      !word_in("triton_mm", t);
@@ -199,15 +206,43 @@ bool kernel_is_joined(struct bytes name) {
     return words_in(words, name);
 }
 
+/* clang-format off */
+static const struct pattern fusable[] = {
+    {FUSE_NOT, NAMES("multi_tensor_apply", "triton")},
+    {FUSE_STATS, NAMES("RowwiseMoments", "ComputeInternalGradients",
+        "GammaBetaBackward", "batch_norm_collect_statistics",
+        "batch_norm_backward_kernel", "batch_norm_backward_reduce",
+        "bn_fw_tr_", "bn_bw_")},
+    {FUSE_POINTWISE, NAMES("elementwise_kernel", "elementwise_grid_stride",
+        "fused_dropout", "CatArrayBatchedCopy", "upsample_", "FusedParams",
+        "batch_norm_transform_input", "batch_norm_backward_elemt", "triu_tril",
+        "nchwToNhwc", "nhwcToNchw")},
+    {FUSE_REDUCE, NAMES("reduce_kernel", "softmax", "SoftMax", "layer_norm",
+        "LayerNorm", "rms_norm", "RMSNorm", "nll_loss")},
+};
+/* clang-format on */
+
 enum kernel_fusable kernel_fusable(struct bytes name) {
-    static const char *const reduce[] = {"reduce_kernel", "softmax",
-                                         "layer_norm", "LayerNorm", NULL};
-    if (word_in("elementwise_kernel", name)) return FUSE_POINTWISE;
-    return words_in(reduce, name) ? FUSE_REDUCE : FUSE_NOT;
+    return (enum kernel_fusable)words_first(fusable, COUNT(fusable), name,
+                                            FUSE_NOT);
 }
 
 bool kernel_is_layout(struct bytes name) {
     return word_in("nchwToNhwc", name) || word_in("nhwcToNchw", name);
+}
+
+bool kernel_is_slow_nchw(struct bytes name) {
+    static const char *const words[] = {
+        "batch_norm_collect_statistics_kernel",
+        "batch_norm_transform_input_kernel",
+        "batch_norm_backward_kernel",
+        "batch_norm_backward_reduce_kernel",
+        "batch_norm_backward_elemt_kernel",
+        "max_pool_forward_nchw",
+        "max_pool_backward_nchw",
+        NULL,
+    };
+    return words_in(words, name);
 }
 
 bool kernel_is_helper(struct bytes name) {
@@ -224,10 +259,13 @@ bool kernel_is_helper(struct bytes name) {
 
 /* clang-format off */
 static const struct pattern copies[] = {
-    {COPY_H2D, NAMES("HtoD", "H2D", "HToD", "HostToDevice")},
-    {COPY_D2H, NAMES("DtoH", "D2H", "DToH", "DeviceToHost")},
+    {COPY_H2D, NAMES("HtoD", "H2D", "HToD", "HostToDevice",
+        "HOST_TO_DEVICE")},
+    {COPY_D2H, NAMES("DtoH", "D2H", "DToH", "DeviceToHost",
+        "DEVICE_TO_HOST")},
     {COPY_P2P, NAMES("PtoP", "P2P", "PToP", "PeerToPeer")},
-    {COPY_D2D, NAMES("DtoD", "D2D", "DToD", "DeviceToDevice")},
+    {COPY_D2D, NAMES("DtoD", "D2D", "DToD", "DeviceToDevice",
+        "DEVICE_TO_DEVICE")},
     {COPY_H2H, NAMES("HtoH", "H2H", "HToH")},
     {COPY_H2D, NAMES("h2d")},
     {COPY_D2H, NAMES("d2h")},
@@ -239,4 +277,139 @@ static const struct pattern copies[] = {
 
 enum copy_kind copy_kind_of(struct bytes name) {
     return (enum copy_kind)words_first(copies, COUNT(copies), name, COPY_OTHER);
+}
+
+/* ---- classes ---- */
+
+/* clang-format off */
+/* Words of a name without its parameters, in lower case; the first row with one
+ * that is there decides. So what is particular stands before what is general:
+ * implicit_convolve_sgemm is a convolution, and torch's elementwise kernels are
+ * many things, by what stands in their brackets. */
+static const struct pattern classes[] = {
+    {KERNEL_COLLECTIVE, NAMES("nccl", "rccl", "cross_device_reduce",
+        "all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter",
+        "reducescatter", "alltoall", "all_to_all", "nvshmem")},
+    {KERNEL_ATTENTION, NAMES("fmha", "flash_fwd", "flash_bwd", "flash::",
+        "flashattn", "flash_attn", "flash_attention", "_sdpa_",
+        "attentionkernel", "attentionbackwardkernel", "attn_fwd", "attn_bwd",
+        "fused_attention", "flex_attention", "paged_attention", "mha_fwd",
+        "mha_bwd", "compute_dot_do_o", "convert_dq_to", "splitkv_combine")},
+    {KERNEL_REDUCTION, NAMES("splitkreduce", "splitk_reduce", "reducesplitk",
+        "reduce_wgrad")},
+    {KERNEL_COPY, NAMES("nchwtonhwc", "nhwctonchw", "memcpy", "memset",
+        "catarraybatchedcopy", "direct_copy_kernel", "float16_copy_kernel",
+        "native::copy<", "batch_transpose", "transpose_readwrite",
+        "transposekernel", "swapdimension")},
+    {KERNEL_CONVOLUTION, NAMES("convolve", "dgrad", "wgrad", "fprop",
+        "implicitgemm", "scudnn", "884cudnn", "1688cudnn", "16816cudnn",
+        "winograd", "conv2d", "conv3d", "conv1d", "depthwise", "im2col",
+        "col2im", "miopensp3asmconv", "miopenconv", "igemm_fwd_gtc",
+        "igemm_bwd_gtc", "igemm_wrw_gtc", "kernel_grouped_conv")},
+    {KERNEL_NORMALIZATION, NAMES("bn_fw", "bn_bw", "batch_norm", "batchnorm",
+        "layer_norm", "layernorm", "rms_norm", "rmsnorm", "group_norm",
+        "groupnorm", "instance_norm", "gammabetabackward", "rowwisemoments")},
+    {KERNEL_SOFTMAX, NAMES("softmax")},
+    {KERNEL_GEMM, NAMES("gemm", "nvjet", "cijk_", "gemv", "matmul", "marlin")},
+    {KERNEL_POOLING, NAMES("max_pool", "maxpool", "avg_pool", "avgpool",
+        "pooling_fw", "pooling_bw", "adaptive_average")},
+    {KERNEL_OPTIMIZER, NAMES("fusedoptimizer", "fusedadam", "fusedsgd",
+        "fused_adam", "fused_sgd", "multi_tensor_adam", "adamfunctor")},
+    {KERNEL_REDUCTION, NAMES("lpnorm")},
+    {KERNEL_INDEXING, NAMES("embedding", "index_elementwise", "index_select",
+        "indexselect", "index_put", "indexing_backward", "gather", "scatter")},
+    {KERNEL_REDUCTION, NAMES("reduce", "reduction", "dot_kernel")},
+    {KERNEL_POINTWISE, NAMES("elementwise", "pointwise", "multi_tensor_apply",
+        "_gpu_dt_", "tensorcwise", "biasnhwc", "biasnchw", "fused_dropout")},
+};
+
+/* What Inductor calls its kernels: by the loop, then by what is fused in it. */
+static const struct pattern triton_reductions[] = {
+    {KERNEL_NORMALIZATION, NAMES("_norm_", "_norm", "var_mean")},
+    {KERNEL_SOFTMAX, NAMES("softmax")},
+    {KERNEL_REDUCTION, NAMES("triton_")},
+};
+static const struct pattern triton_templates[] = {
+    {KERNEL_ATTENTION, NAMES("attention")},
+    {KERNEL_CONVOLUTION, NAMES("convolution")},
+    {KERNEL_GEMM, NAMES("mm_", "_mm", "matmul")},
+};
+
+/* Names of XLA: the instruction, perhaps with what its fusion ends in, and a
+ * number behind it. Patterns of whole names. */
+static const struct pattern hlo_classes[] = {
+    {KERNEL_CONVOLUTION, NAMES("convolution*", "cudnn-conv*")},
+    {KERNEL_GEMM, NAMES("dot", "dot.*", "dot_general*", "gemm_fusion*",
+        "cublas-*", "triton_gemm*")},
+    {KERNEL_SOFTMAX, NAMES("triton_softmax*")},
+    {KERNEL_REDUCTION, NAMES("reduce", "reduce.*", "reduce_*",
+        "input_reduce_fusion*", "loop_reduce_fusion*", "wrapped_reduce*")},
+    {KERNEL_COPY, NAMES("copy", "copy.*", "copy_*", "copy-start*",
+        "copy-done*", "transpose*", "input_transpose_fusion*",
+        "loop_transpose_fusion*", "loop_copy_fusion*", "wrapped_copy*",
+        "wrapped_transpose*", "wrapped_concatenate*", "wrapped_slice*",
+        "loop_concatenate_fusion*", "loop_slice_fusion*", "concatenate*",
+        "slice.*", "dynamic-slice*", "loop_dynamic_slice_fusion*",
+        "dynamic-update-slice*", "loop_dynamic_update_slice_fusion*",
+        "bitcast*", "input_concatenate_fusion*", "input_slice_fusion*")},
+    {KERNEL_INDEXING, NAMES("gather*", "scatter*", "loop_gather_fusion*",
+        "loop_scatter_fusion*", "input_scatter_fusion*", "wrapped_gather*",
+        "wrapped_scatter*")},
+    {KERNEL_POINTWISE, NAMES("loop_*", "wrapped_add*",
+        "wrapped_subtract*", "wrapped_multiply*", "wrapped_divide*",
+        "wrapped_maximum*", "wrapped_minimum*", "wrapped_exp*", "wrapped_log*",
+        "wrapped_tanh*", "wrapped_sqrt*", "wrapped_rsqrt*", "wrapped_negate*",
+        "wrapped_power*", "wrapped_compare*", "wrapped_select*",
+        "wrapped_convert*", "wrapped_and*", "wrapped_or*", "wrapped_not*",
+        "wrapped_abs*", "wrapped_broadcast*", "wrapped_iota*")},
+};
+/* clang-format on */
+
+/* Returns the name without the parameters at its end: f<a>(b) becomes f<a>. */
+static struct bytes without_parameters(struct bytes t) {
+    size_t i = t.n;
+    int depth = 0;
+    if (t.n == 0 || t.p[t.n - 1] != ')') return t;
+    do {
+        i--;
+        depth += (t.p[i] == ')') - (t.p[i] == '(');
+    } while (i > 0 && depth > 0);
+    return i > 0 ? (struct bytes){t.p, i} : t;
+}
+
+/* Returns the class of what Inductor wrote: triton_<loop>_fused_<ops>. */
+static enum kernel_class triton_class(struct bytes t) {
+    if (word_in("triton_poi_", t)) return KERNEL_POINTWISE;
+    if (word_in("triton_red_", t) || word_in("triton_per_", t))
+        return (enum kernel_class)words_first(triton_reductions,
+                                              COUNT(triton_reductions), t,
+                                              KERNEL_REDUCTION);
+    if (word_in("triton_tem_", t) || word_in("triton_mm", t))
+        return (enum kernel_class)words_first(triton_templates,
+                                              COUNT(triton_templates), t,
+                                              KERNEL_OTHER);
+    return KERNEL_OTHER;
+}
+
+enum kernel_class kernel_class_of(struct bytes name) {
+    uint8_t text[HEAD + 1];
+    struct bytes t = without_parameters(lower(text, name));
+    if (name_classify(name) & (CLASS_COMM | CLASS_COMM_HLO))
+        return KERNEL_COLLECTIVE;
+    enum kernel_class c = (enum kernel_class)pattern_first(hlo_classes,
+                                                           COUNT(hlo_classes),
+                                                           t, KERNEL_OTHER);
+    if (c != KERNEL_OTHER) return c;
+    if (BYTES_STARTS(t, "triton_")) return triton_class(t);
+    return (enum kernel_class)words_first(classes, COUNT(classes), t,
+                                          KERNEL_OTHER);
+}
+
+const char *kernel_class_name(enum kernel_class c) {
+    static const char *const names[KERNEL_CLASSES] = {
+        "other",     "gemm",    "convolution", "attention", "normalization",
+        "softmax",   "pooling", "optimizer",   "reduction", "indexing",
+        "pointwise", "copy",    "collective",
+    };
+    return names[c];
 }

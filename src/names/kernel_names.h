@@ -34,17 +34,46 @@ static inline bool kernel_op_is_known(struct bytes op) {
            !BYTES_STARTS(op, "XlaModule:");
 }
 
+/* What a kernel does, as far as its name says. */
+enum kernel_class {
+    KERNEL_OTHER, /* its name does not say */
+    KERNEL_GEMM,  /* products of matrices, also with a vector */
+    KERNEL_CONVOLUTION,
+    KERNEL_ATTENTION, /* fused: flash attention and its helpers */
+    KERNEL_NORMALIZATION,
+    KERNEL_SOFTMAX,
+    KERNEL_POOLING,
+    KERNEL_OPTIMIZER, /* fused: one kernel that steps many tensors */
+    KERNEL_REDUCTION, /* sums and the like, those of split-K included */
+    KERNEL_INDEXING,  /* gathers, scatters, embeddings */
+    KERNEL_POINTWISE, /* each element by itself */
+    KERNEL_COPY,      /* moves data: copies, layouts, concatenation */
+    KERNEL_COLLECTIVE,
+    KERNEL_CLASSES,
+};
+
+/* Returns what the name alone says: one that is not known is KERNEL_OTHER. */
+enum kernel_class kernel_class_of(struct bytes name);
+
+/* Returns the word that tables print: "gemm". */
+const char *kernel_class_name(enum kernel_class c);
+
 /* Is it one kernel for many tensors: torch's foreach and fused optimizers? */
 bool kernel_is_joined(struct bytes name);
 
 /* Could one pass over memory do the kernel's work together with that of its
- * neighbours? Pointwise kernels could, and the sums and norms between them. */
-enum kernel_fusable { FUSE_NOT, FUSE_POINTWISE, FUSE_REDUCE };
+ * neighbours? Pointwise kernels could, and the sums and norms between them;
+ * statistics that all elements wait for need a pass of their own. */
+enum kernel_fusable { FUSE_NOT, FUSE_POINTWISE, FUSE_REDUCE, FUSE_STATS };
 enum kernel_fusable kernel_fusable(struct bytes name);
 
 /* Is it a kernel of cuDNN that only moves data into the layout that its
  * convolutions want, or back? */
 bool kernel_is_layout(struct bytes name);
+
+/* Is it a norm or pool that works in NCHW, where kernels for NHWC exist that
+ * come near the memory's speed? */
+bool kernel_is_slow_nchw(struct bytes name);
 
 /* Is it a kernel that a library launches around the real one? */
 bool kernel_is_helper(struct bytes name);

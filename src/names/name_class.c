@@ -28,11 +28,13 @@ static const struct pattern classes[] = {
     /* Horovod's own timeline */
     {CLASS_COMM, NAMES("NCCL_*")},
     {CLASS_COMM | CLASS_COMM_CPU, NAMES("GLOO_*")},
-    /* HLO; newer JAX names HLO after its own primitives */
+    /* HLO; newer JAX names HLO after its own primitives. "send" alone may be
+     * anybody's scope. */
     {CLASS_COMM_HLO, NAMES("all-reduce*", "all-gather*", "all-to-all*",
         "ragged-all-to-all*", "reduce-scatter*", "collective-permute*",
         "collective-broadcast*", "all_reduce*", "all_gather*", "all_to_all*",
-        "reduce_scatter*", "collective_permute*", "ppermute*", "psum*")},
+        "reduce_scatter*", "collective_permute*", "ppermute*", "psum*",
+        "barrier-cores*", "send.*", "send-done*", "recv.*", "recv-done*")},
     /* driver and runtime calls */
     {CLASS_LAUNCH, NAMES("cudaLaunch*", "cuLaunch*", "hipLaunch*",
         "hipExtLaunch*", "hipModuleLaunch*", "hipExtModuleLaunch*",
@@ -90,6 +92,17 @@ uint16_t name_classify(struct bytes name) {
 
 uint16_t cat_classify(struct bytes cat) {
     return (uint16_t)pattern_first(own_classes, COUNT(own_classes), cat, 0);
+}
+
+/* What the queues of an MTIA do beside running a program. */
+static const struct pattern queue_words[] = {
+    {QUEUE_WAIT, NAMES("event_wait*", "event_record*")},
+    {QUEUE_COPY, NAMES("dma_request*")},
+};
+
+enum queue_word queue_word_of(struct bytes name) {
+    return (enum queue_word)pattern_first(queue_words, COUNT(queue_words), name,
+                                          QUEUE_WORK);
 }
 
 int64_t name_step_number(struct bytes name) {

@@ -47,6 +47,14 @@ static inline bool name_is_host_func(struct bytes name) {
            BYTES_STARTS(name, "cudaLaunchHostFunc");
 }
 
+/* What a queue of a device does at its own hands, told by the event's name. */
+enum queue_word {
+    QUEUE_WORK, /* it runs something */
+    QUEUE_WAIT, /* it waits for another queue, or lets others wait */
+    QUEUE_COPY, /* it moves memory */
+};
+enum queue_word queue_word_of(struct bytes name);
+
 /* Returns 12 for ProfilerStep#12, and so for any text with a number after its
  * last '#' or blank; -1 if there is none. */
 int64_t name_step_number(struct bytes name);

@@ -83,6 +83,15 @@ bool op_is_bookkeeping(struct bytes name) {
     return pattern_in(tf, name_op_type(name)) || pattern_in(torch, name);
 }
 
+bool op_is_thin(struct bytes name) {
+    static const char *const tf[] = {
+        "Shape", "ShapeN", "Size", "Rank", "Reshape", "Identity", "ExpandDims",
+        "Squeeze", "ReadVariableOp", "BroadcastGradientArgs", "NoOp",
+        "StopGradient", "PreventGradient", NULL};
+    struct bytes type = name_op_type(name);
+    return pattern_in(tf, type.n > 0 ? type : name);
+}
+
 bool op_is_custom(struct bytes name) {
     static const char *const own[] = {
         "aten", "prims", "prim", "c10d", "c10d_functional", "autograd",
@@ -123,6 +132,13 @@ bool op_feeds_a_look(struct bytes name) {
         "aten::view", "aten::reshape", "aten::expand", "aten::t",
         "aten::is_nonzero", "aten::softmax", "aten::sigmoid", "aten::stack",
         "aten::cat", NULL};
+    return pattern_in(list, name);
+}
+
+bool op_takes_host_data(struct bytes name) {
+    static const char *const list[] = {
+        "aten::lift_fresh", "aten::from_numpy", "aten::pin_memory",
+        "aten::_pin_memory", NULL};
     return pattern_in(list, name);
 }
 
@@ -182,4 +198,155 @@ bool name_is_accumulate(struct bytes name) {
     return word_in("AccumulateGrad", name);
 }
 
-const char *const op_thin[2] = {"aten::t", "aten::transpose"};
+bool name_is_backward(struct bytes name) {
+    while (name.n > 0 && byte_is_digit(name.p[name.n - 1])) name.n--;
+    return bytes_ends(name, "Backward");
+}
+
+int op_thin(struct bytes name) {
+    static const struct {
+        const char *text;
+        bool more; /* something stands behind it */
+    } names[THIN_OPS] = {
+        [THIN_DETACH] = {"aten::detach", false},
+        [THIN_TO] = {"aten::to", false},
+        [THIN_T] = {"aten::t", false},
+        [THIN_TRANSPOSE] = {"aten::transpose", false},
+        [THIN_ITEM] = {"aten::item", false},
+        [THIN_RESHAPE] = {"aten::reshape", false},
+        [THIN_EMPTY_LIKE] = {"aten::empty_like", false},
+        [THIN_ACCUMULATE] = {"torch::autograd::AccumulateGrad", false},
+        [THIN_T_BACKWARD] = {"TBackward0", false},
+        [THIN_EAGER_EXECUTE] = {"EagerExecute:", true},
+        [THIN_EAGER_KERNEL] = {"EagerKernelExecute", true},
+        [THIN_PJIT] = {"PjitFunction(", true},
+    };
+    for (int i = 0; i < THIN_OPS; i++) {
+        size_t n = strlen(names[i].text);
+        if (name.n < n || (name.n > n && !names[i].more)) continue;
+        if (memcmp(name.p, names[i].text, n) == 0) return i;
+    }
+    return -1;
+}
+
+bool op_lacks_nhwc(struct bytes name) {
+    static const char *const list[] = {"aten::native_group_norm*",
+                                       "aten::instance_norm*",
+                                       "aten::upsample_*",
+                                       "aten::_upsample_*",
+                                       "aten::reflection_pad*",
+                                       "aten::replication_pad*",
+                                       "aten::grid_sampler*",
+                                       "aten::pixel_shuffle",
+                                       "aten::pixel_unshuffle",
+                                       "aten::im2col*",
+                                       "aten::col2im*",
+                                       "aten::channel_shuffle",
+                                       NULL};
+    return pattern_in(list, name);
+}
+
+/* clang-format off */
+static const struct pattern attention[] = {
+    {PART_PRODUCT, NAMES("aten::matmul", "aten::bmm", "aten::baddbmm",
+        "aten::einsum", "BmmBackward", "BaddbmmBackward")},
+    {PART_SOFTMAX, NAMES("aten::softmax", "aten::_softmax",
+        "SoftmaxBackward")},
+    {PART_BETWEEN, NAMES("aten::mul", "aten::div", "aten::add", "aten::sub",
+        "aten::masked_fill", "aten::where", "aten::dropout",
+        "aten::native_dropout", "aten::feature_dropout", "aten::_to_copy",
+        "aten::clone", "aten::copy", "aten::float", "aten::triu",
+        "aten::tril", "aten::ones", "aten::zeros", "aten::full",
+        "aten::full_like", "aten::zeros_like", "aten::new_zeros",
+        "aten::scalar_tensor", "aten::arange", "aten::eq", "aten::ne",
+        "aten::lt", "aten::gt", "aten::ge", "aten::le", "aten::logical_not",
+        "aten::bitwise_not", "aten::rsub", "aten::sqrt",
+        "aten::repeat", "MulBackward", "DivBackward", "AddBackward",
+        "SubBackward", "MaskedFillBackward", "WhereBackward",
+        "NativeDropoutBackward", "ToCopyBackward", "ViewBackward",
+        "UnsafeViewBackward", "ReshapeAliasBackward", "ExpandBackward",
+        "TransposeBackward", "PermuteBackward", "UnsqueezeBackward",
+        "SqueezeBackward", "CloneBackward", "SliceBackward",
+        "SelectBackward", "AsStridedBackward", "RepeatBackward")},
+    {PART_BESIDE, NAMES("*AccumulateGrad")},
+};
+/* clang-format on */
+
+enum attention_part op_attention_part(struct bytes name) {
+    struct bytes plain = name;
+    if (name_is_engine_call(plain)) {
+        plain.p += sizeof NAME_ENGINE_CALL - 1;
+        plain.n -= sizeof NAME_ENGINE_CALL - 1;
+    }
+    while (plain.n > 0 && byte_is_digit(plain.p[plain.n - 1])) plain.n--;
+    if (op_is_in_place(plain)) plain.n--;
+    unsigned part = pattern_first(attention, COUNT(attention), plain,
+                                  PART_NONE);
+    if (part == PART_NONE && (op_is_view(name) || op_only_allocates(name)))
+        part = PART_BETWEEN;
+    return (enum attention_part)part;
+}
+
+bool op_is_batched_product(struct bytes name) {
+    return BYTES_IS(name, "aten::bmm") || BYTES_IS(name, "aten::baddbmm");
+}
+
+bool op_asks_for_shape(struct bytes name) {
+    static const char *const list[] = {"aten::nonzero",
+                                       "aten::nonzero_numpy",
+                                       "aten::argwhere",
+                                       "aten::where",
+                                       "aten::masked_select",
+                                       "aten::index",
+                                       "aten::index_put",
+                                       "aten::index_put_",
+                                       "aten::_index_put_impl_",
+                                       "aten::unique_dim",
+                                       "aten::_unique",
+                                       "aten::_unique2",
+                                       "aten::unique_consecutive",
+                                       "aten::repeat_interleave",
+                                       "aten::bincount",
+                                       NULL};
+    return pattern_in(list, name);
+}
+
+bool op_is_rows_gradient(struct bytes name) {
+    static const char *const list[] = {"*IndexBackward0",
+                                       "*IndexAddBackward0",
+                                       "*IndexPutBackward0",
+                                       "*IndexSelectBackward0",
+                                       "*IndexCopyBackward0",
+                                       "*MaskedSelectBackward0",
+                                       "*GatherBackward0",
+                                       "*ScatterAddBackward0",
+                                       NULL};
+    return pattern_in(list, name);
+}
+
+bool op_is_update(struct bytes name) {
+    static const char *const list[] = {"*AssignVariableOp",
+                                       "*AssignSubVariableOp",
+                                       "*AssignAddVariableOp",
+                                       "*ResourceApply*",
+                                       "*ResourceSparseApply*",
+                                       "*ResourceScatter*",
+                                       NULL};
+    return pattern_in(list, name);
+}
+
+bool name_is_housekeeping(struct bytes name) {
+    static const char *const list[] = {"TFE_DeleteTensorHandle",
+                                       "Wait for donation holds",
+                                       "Wait for usage holds",
+                                       "ThreadpoolListener::*",
+                                       "PythonRefManager::CollectGarbage",
+                                       NULL};
+    return pattern_in(list, name);
+}
+
+bool name_is_evaluation(struct bytes name) {
+    static const char *const list[] = {"eval", "Eval",    "valid", "Valid",
+                                       "test", "predict", NULL};
+    return words_in(list, name);
+}

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/text/plain.h"
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -76,6 +77,35 @@ void text_put(struct sink *out, const char *s) {
     text_put_n(out, s, strlen(s));
 }
 
+/* Returns the end of the characters from the front that fit into width. */
+static const char *head_end(const char *s, const char *end, size_t width) {
+    for (size_t w = 0, columns, k; s < end; s += k) {
+        k = width_take(s, (size_t)(end - s), &columns);
+        w += columns;
+        if (w > width) break;
+    }
+    return s;
+}
+
+/* Writes a word that is wider than a line, in pieces. Returns the column behind
+ * it. */
+static size_t put_long_word(struct sink *out, const char *s, size_t n,
+                            size_t col, size_t indent, size_t limit) {
+    for (const char *end = s + n; s < end;) {
+        const char *cut = head_end(s, end, limit - col);
+        size_t columns;
+        if (cut == s) cut += width_take(s, (size_t)(end - s), &columns);
+        text_put_n(out, s, (size_t)(cut - s));
+        col += text_width_n(s, (size_t)(cut - s));
+        s = cut;
+        if (s == end) break;
+        sink_putc(out, '\n');
+        sink_repeat(out, " ", indent);
+        col = indent;
+    }
+    return col;
+}
+
 void text_put_wrapped(struct sink *out, const char *s, size_t col,
                       size_t indent, size_t limit) {
     for (bool first = true; *s != '\0'; first = false) {
@@ -88,22 +118,28 @@ void text_put_wrapped(struct sink *out, const char *s, size_t col,
             sink_putc(out, ' ');
             col++;
         }
-        text_put_n(out, s, n);
-        col += w;
+        if (w > limit - col && col < limit && indent < limit) {
+            col = put_long_word(out, s, n, col, indent, limit);
+        } else {
+            text_put_n(out, s, n);
+            col += w;
+        }
         s += n + strspn(s + n, " ");
     }
     sink_putc(out, '\n');
 }
 
-/* Returns the end of the characters from the front that fit into width. */
-static const char *head_end(const char *s, size_t width) {
-    const char *end = s + strlen(s);
-    for (size_t w = 0, columns, k; s < end; s += k) {
-        k = width_take(s, (size_t)(end - s), &columns);
-        w += columns;
-        if (w > width) break;
-    }
-    return s;
+enum { LEAST_NAME = 12 }; /* columns: less says nothing of a function of C */
+
+/* Returns the name in "<built-in method run of X object>", which Python gives
+ * functions of C; NULL if it is none. */
+static const char *builtin_name(const char *s) {
+    static const char *const before[] = {"<built-in method ",
+                                         "<built-in function "};
+    for (size_t i = 0; i < COUNT(before); i++)
+        if (strncmp(s, before[i], strlen(before[i])) == 0)
+            return s + strlen(before[i]);
+    return NULL;
 }
 
 void text_put_fit(struct sink *out, const char *s, size_t width,
@@ -113,12 +149,20 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
         text_put(out, s);
         return;
     }
+    const char *name = builtin_name(s);
+    if (name != NULL && width > ndots + LEAST_NAME) { /* all begin alike */
+        sink_putc(out, '<');
+        sink_puts(out, cut);
+        text_put_fit(out, name, width - ndots - 1, cut);
+        return;
+    }
     if (width < ndots + 2) {
-        text_put_n(out, s, (size_t)(head_end(s, width) - s));
+        text_put_n(out, s, (size_t)(head_end(s, s + strlen(s), width) - s));
         return;
     }
     size_t room = width - ndots, head = room - room * 2 / 5;
-    const char *tail = s, *end = head_end(s, head), *last = s + strlen(s);
+    const char *tail = s, *last = s + strlen(s);
+    const char *end = head_end(s, last, head);
     for (size_t left = all, columns; left > room - head; left -= columns)
         tail += width_take(tail, (size_t)(last - tail), &columns);
     /* Next to dots that are there already no more are needed. */
@@ -243,6 +287,17 @@ static bool shorter(struct sink *out, struct sink *tmp, const char *s,
     return !tmp->broken && !out->broken;
 }
 
+void symbol_put_bare(struct sink *out, const char *s) {
+    struct sink bare, tmp;
+    sink_memory(&bare);
+    sink_memory(&tmp);
+    bool ok = nesting(s) > 0 && shorter(&bare, &tmp, s, 2, "");
+    if (bare.broken || tmp.broken) out->broken = ENOMEM;
+    else sink_puts(out, ok ? bare.buf : s);
+    sink_free(&bare);
+    sink_free(&tmp);
+}
+
 void symbol_put_fit(struct sink *out, const char *s, size_t width,
                     const char *cut) {
     if (text_width(s) <= width || nesting(s) < 1) {
@@ -267,7 +322,8 @@ void symbol_put_fit(struct sink *out, const char *s, size_t width,
     bool waste = fits && stage > 3 && text_width(now.buf) * 3 < width * 2;
     const char *best = waste ? before.buf : now.buf;
     bool oom = now.broken || before.broken || tmp.broken;
-    text_put_fit(out, oom ? s : best, width, cut);
+    if (oom) out->broken = ENOMEM;
+    else text_put_fit(out, best, width, cut);
     sink_free(&now);
     sink_free(&before);
     sink_free(&tmp);

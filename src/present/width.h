@@ -33,4 +33,7 @@ void text_put_fit(struct sink *out, const char *s, size_t width,
 void symbol_put_fit(struct sink *out, const char *s, size_t width,
                     const char *cut);
 
+/* Writes a C++ symbol without "void", parameters and namespaces. */
+void symbol_put_bare(struct sink *out, const char *s);
+
 #endif

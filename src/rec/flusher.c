@@ -97,6 +97,7 @@ static void part_facts(struct drain *d, void *ctx) {
     if (s->set.steps[0] != 0)
         encoder_fact(&d->enc, 0, "opscope_steps", s->set.steps);
     rank_facts(s, &d->enc);
+    encoder_fact_int(&d->enc, 0, FACT_FAMILY, (int64_t)(s->family >> 1));
     identity_facts(&s->id, give_fact, &d->enc);
 }
 
@@ -169,7 +170,9 @@ static void sample(struct session *s, uint64_t now, bool final) {
         (now - fl.last_sample_ns < SAMPLE_NS && !final))
         return;
     fl.last_sample_ns = now;
-    sample_run(&fl.sample, now, on ? give_counter : NULL, &s->drain.enc);
+    /* not `now`: the pass since then may have taken long */
+    sample_run(&fl.sample, rec_mono_ns(), on ? give_counter : NULL,
+               &s->drain.enc);
     if (on) keeper_sample(give_counter, &s->drain.enc);
     if (!fl.gpus_reported)
         fl.gpus_reported = keeper_facts(give_fact, &s->drain.enc);
@@ -375,10 +378,11 @@ static void demand(struct session *s, uint64_t now) {
 static void windows(struct session *s, uint64_t now) {
     if (!REC_ACQUIRE(&s->windowed)) return;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
-    if (window_uses_time(&s->window) || s->demand_until_ns > 0) {
+    if (window_uses_time(&s->window) || s->demand_until_ns > 0 ||
+        s->set.child) {
         uint64_t since = now - s->map.head->start_mono_ns;
         bool on = window_wants_time(&s->window, since) ||
-                  now < s->demand_until_ns;
+                  now < s->demand_until_ns || session_follows();
         /* between ops_step calls a window of steps is left as it is */
         if (on || !window_uses_steps(&s->window) || !REC_LOAD(&s->saw_step))
             session_window(on);
@@ -680,8 +684,10 @@ static void *flusher(void *arg) {
         }
         s->drain.in_pieces = false;
         /* Under `opscope record` every process of a job is started; one that
-         * has recorded nothing (a launcher) leaves nothing. */
-        bool empty = s->set.automatic && s->threads == 0;
+         * has recorded nothing (a launcher) leaves nothing. Nor does a child
+         * that did nothing while a window was open. */
+        bool empty = (s->set.automatic || (s->set.child && s->windowed)) &&
+                     s->threads == 0;
         if (empty) files_discard(&s->drain.files);
         s->whole = empty ||
                    (pass(s, true) == 0 && drain_finish(&s->drain, name) == 0);

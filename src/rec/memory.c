@@ -26,6 +26,7 @@ struct family {
     uint64_t cap;   /* 0: nobody has said */
     uint64_t refused;
     uint64_t unrecorded; /* processes that could not be recorded */
+    uint32_t window;     /* is the first one's open? */
 };
 
 static struct family this_one;    /* where no page can be shared */
@@ -184,5 +185,9 @@ void memory_add_unrecorded(void) {
 }
 
 uint64_t memory_unrecorded(void) { return REC_LOAD(&mem.all->unrecorded); }
+
+void memory_set_window(bool on) { REC_PUT(&mem.all->window, on); }
+
+bool memory_window(void) { return REC_LOAD(&mem.all->window) != 0; }
 
 void memory_crowded(bool yes) { REC_PUT(&mem.crowded, yes); }

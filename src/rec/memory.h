@@ -61,6 +61,11 @@ uint64_t memory_refused(void);
 void memory_add_unrecorded(void);
 uint64_t memory_unrecorded(void);
 
+/* Is the window of the process that began recording open? Its children that
+ * mark no steps of their own do as it does. */
+void memory_set_window(bool on);
+bool memory_window(void);
+
 /* Says whether others of this user hold too much: then nobody gets more. The
  * flusher looks now and then. */
 void memory_crowded(bool yes);

@@ -637,9 +637,14 @@ static void end_mark(bool epoch, uint64_t now) {
     leave();
 }
 
+/* The first call of a thread makes its ring, that of a child a whole session:
+ * the time that this took is ours, and no part of the program's step. */
 static void begin_mark(bool epoch, int64_t number, uint64_t now) {
+    bool first = rec_self.gen == 0 ||
+                 rec_self.gen != state_now() >> OPS_GEN_SHIFT_;
     struct rec_ring *r = enter();
     if (r == NULL) return;
+    if (UNLIKELY(first)) now = rec_ticks();
     if (epoch) {
         REC_PUT(&r->epoch, number);
         REC_PUT(&r->epoch_time, now);

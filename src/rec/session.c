@@ -113,6 +113,7 @@ size_t ops_problem(char *buf, size_t n) {
 
 static struct host_state around_fork; /* with the lock */
 static bool forked_pending; /* whoever forked had not made a call yet */
+static bool forked_inside;  /* a window was open when it did */
 
 /* Makes sure that nothing of ours changes while the child is made. */
 static void before_fork(void) {
@@ -120,6 +121,7 @@ static void before_fork(void) {
     session_lock(&q);
     around_fork = q;
     forked_pending = (OPS_STATE_() & OPS_PENDING_BIT_) != 0;
+    if (!forked_pending) forked_inside = (OPS_STATE_() & OPS_ON_BIT_) != 0;
     names_fork_lock();
 }
 
@@ -192,7 +194,15 @@ static void once_per_process(void) {
 void session_window(bool on) {
     struct session *s = &rec_session;
     uint32_t want = s->gen << OPS_GEN_SHIFT_ | (on ? OPS_ON_BIT_ : 0);
-    if (s->gen != 0 && OPS_STATE_() != want) set_state(want);
+    if (s->gen == 0) return;
+    if (OPS_STATE_() != want) set_state(want);
+    if (!s->set.child) memory_set_window(on);
+}
+
+bool session_follows(void) {
+    const struct session *s = &rec_session;
+    return s->set.child && s->windowed && window_uses_steps(&s->window) &&
+           !REC_LOAD(&s->saw_step) && (forked_inside || memory_window());
 }
 
 void session_step(int64_t number) {
@@ -302,13 +312,16 @@ static int start(struct session *s, const struct host_state *q) {
         return session_problem(why, 0);
     s->recorded = !s->windowed;
     s->gen = ++s->last_gen;
+    if (!s->set.child) /* any number that no other program draws */
+        s->family = rec_mono_ns() << 22 ^ (uint64_t)getpid();
     if (open_session(s, q) != 0) {
         undo(s);
         s->gen = 0;
         return -1;
     }
     take_signal(s->set.o.signal);
-    session_window(!s->windowed || window_wants_time(&s->window, 0));
+    session_window(!s->windowed || window_wants_time(&s->window, 0) ||
+                   session_follows());
     return 0;
 }
 

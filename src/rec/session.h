@@ -25,6 +25,7 @@ struct session {
     uint32_t gen; /* of the session that runs; 0: none */
     uint32_t last_gen;
     pid_t pid;
+    uint64_t family; /* the same in all children of fork(), and theirs */
     struct settings set;
     struct identity id;
     struct window window;
@@ -67,6 +68,10 @@ extern struct session rec_session __attribute__((visibility("hidden")));
 void session_lock(struct host_state *q);
 void session_unlock(const struct host_state *q);
 void session_window(bool on);
+/* Is this a child that marks no steps, and to be recorded? It is if it was made
+ * inside a window; else while that of the process that began recording is
+ * open. */
+bool session_follows(void);
 /* Begins a step: opens or closes the window. */
 void session_step(int64_t number);
 /* Ends the last step: what follows is not part of a window of steps either. */

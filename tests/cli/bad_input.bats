@@ -91,7 +91,7 @@ for row in json.load(sys.stdin)["rows"]:
         refused 2 "$T/a.json"
     else
         command -v setpriv > /dev/null || skip "root reads everything"
-        open=$(mktemp -d /tmp/opscope-XXXXXX)
+        open=$(mktemp -d /tmp/readable-XXXXXX)
         cp "$OPSCOPE" "$open/opscope"
         cp "$T/a.json" "$open/a.json"
         chmod 755 "$open" "$open/opscope"
@@ -110,7 +110,7 @@ for row in json.load(sys.stdin)["rows"]:
         command -v setpriv > /dev/null || skip "root reads everything"
         who="setpriv --reuid 65534 --regid 65534 --clear-groups"
     fi
-    open=$(mktemp -d /tmp/opscope-XXXXXX)
+    open=$(mktemp -d /tmp/readable-XXXXXX)
     cp "$OPSCOPE" "$open/opscope"
     mkdir -p "$open/log/a" "$open/log/b"
     small > "$open/log/a/x.pt.trace.json"

@@ -23,6 +23,8 @@ setup() {
     mkdir -p "$tree/build"
     # With its objects and their times: only what changes is compiled.
     cp -a Makefile VERSION src include tools demo "$tree/"
+    mkdir "$tree/docs"
+    cp -a docs/how-to-record.md "$tree/docs/" # help prints it
     cp -a "$BUILD/obj" "$tree/build/"
     find "$tree/build" -name '*.d' \
         -exec sed -i 's,^[^ ]*/obj/,build/obj/,' {} +

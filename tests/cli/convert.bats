@@ -80,7 +80,7 @@ for analysis in ("steps", "kernels", "copies"):
     # an estimate of the recording's own cost, which each format has its own
     # of; and what only XLA's program tells, which no Chrome trace holds
     skip = {i for i, c in enumerate(cols)
-            if c in ("bare_us", "scope", "source")}
+            if c.startswith("bare_") or c in ("scope", "source")}
     same(analysis, *[[[v for i, v in enumerate(row) if i not in skip]
                       for row in r["rows"]] for r in (x, y)])
 

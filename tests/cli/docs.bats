@@ -82,3 +82,37 @@ setup() {
         }
     done < "$BATS_TEST_TMPDIR/said"
 }
+
+@test "opscope help prints the sections of docs/how-to-record.md" {
+    page=docs/how-to-record.md
+    topics=$(sed -n 's/^<!-- help: \(.*\) -->$/\1/p' $page)
+    [ "$(wc -w <<< "$topics")" -eq 5 ]
+    for topic in $topics; do
+        "$OPSCOPE" help "$topic" > "$BATS_TEST_TMPDIR/$topic"
+        # no mark of the page is left, and it fits a terminal
+        run grep -nE '^(```|#|\||<!--)|\*\*|.{81}' "$BATS_TEST_TMPDIR/$topic"
+        [ "$status" -eq 1 ]
+    done
+    # every line of code is there, indented, and every other word
+    python3 - "$page" "$BATS_TEST_TMPDIR" <<'EOF'
+import re, sys
+parts = re.split(r"^<!-- help: ([a-z-]+) -->\n", open(sys.argv[1]).read(),
+                 flags=re.M)
+def words(s):
+    s = re.sub(r"^\|[-|]+$", "", s, flags=re.M)
+    return re.sub(r"[|#]", " ", s.replace("**", "")).split()
+for topic, text in zip(parts[1::2], parts[2::2]):
+    shown = open(f"{sys.argv[2]}/{topic}").read()
+    for block in re.findall(r"^```.*?\n(.*?)^```", text, re.M | re.S):
+        for line in block.splitlines():
+            assert not line or f"\n    {line}\n" in shown, (topic, line)
+    assert words(re.sub(r"^```.*$", "", text, flags=re.M)) == words(shown), topic
+EOF
+}
+
+@test "a page of help may have backslashes and quotes" {
+    printf '%s\n' '<!-- help: x -->' 'a \ "b" \n' >"$BATS_TEST_TMPDIR/x.md"
+    run sh tools/pages.sh "$BATS_TEST_TMPDIR/x.md"
+    [ "$status" -eq 0 ]
+    [[ $output == *'"a \\ \"b\" \\n\n"'* ]]
+}

@@ -88,7 +88,8 @@ table() {
     for verb in $(table src/analyze/analyses.def) $(table src/cmd/commands.def); do
         grep -q "^  $verb " <<<"$all"
     done
-    for option in --top --sort --name --steps --host --rank --min-us \
+    for option in --top --sort --columns --name --steps --region --instance \
+        --host --rank --min-us \
         --min-bytes --format --run --color --threads; do
         grep -q -e "^  $option " <<<"$all"
     done
@@ -115,6 +116,29 @@ table() {
         ! sed -n '/^Columns:/,/^$/p' <<<"$output" | grep -qE '^  [a-z_0-9]+ *$'
         [ "$("$OPSCOPE" help "$verb")" = "$output" ]
     done
+}
+
+@test "--columns chooses columns by name or heading, in every analysis and form" {
+    profile=tests/data/torch_cpu
+    for verb in $(table src/analyze/analyses.def); do
+        names=$("$OPSCOPE" "$verb" "$profile" --format csv | head -1 | tr -d '\r')
+        last=${names##*,} first=${names%%,*}
+        run "$OPSCOPE" "$verb" "$profile" --columns "$last,$first" --format csv
+        [ "$status" -eq 0 ]
+        [ "${lines[0]}" = "$last,$first"$'\r' ]
+        run "$OPSCOPE" "$verb" "$profile" --columns "$last,nothing"
+        [ "$status" -eq 1 ]
+        [[ $output == *"has no column 'nothing'; "*" has $first"* ]]
+    done
+    run "$OPSCOPE" ops "$profile" --columns 'calls,Host Self ms' --top 2 --sort 'host mean us'
+    [ "$status" -eq 0 ]
+    [[ ${lines[1]} =~ ^calls\ +host\ self ]]
+    run "$OPSCOPE" ops "$profile" --sort nothing
+    [ "$status" -eq 1 ]
+    [[ $output == *"'ops' has no column 'nothing'; "*"it has name, calls, host_us"* ]]
+    # two profiles: whose row it is stays
+    run "$OPSCOPE" steps "$profile" tests/data/jax_cpu --columns dur_us --format csv
+    [ "${lines[0]}" = profile,dur_us$'\r' ]
 }
 
 @test "every command has a page" {

@@ -222,7 +222,7 @@ run = types.ModuleType("run")
 run.__file__ = "tests/run"
 exec(open(run.__file__).read(), run.__dict__)
 # nothing is built, nothing runs
-run.Run.work = lambda self: print(
+run.Run.work = lambda self, running: print(
     *(" ".join(j.argv[3:]) for j in self.jobs if j.part == "build"), sep="\n")
 run.plan("quick", run.Tally())
 EOF

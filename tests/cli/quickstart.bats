@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # README's quick start, word for word: its program, its commands, in an empty
-# folder, against an installed tree, with nothing in the environment but where
-# that tree is.
+# folder, against a tree that was installed as README says, with nothing in the
+# environment but what README's `export` puts there.
 
 # The indented block of README's section that holds this text.
 block() {
@@ -12,13 +12,15 @@ block() {
         on && /^    / { text = text substr($0, 5) "\n"; next }
         on && /^$/ && text != "" { text = text "\n"; next }
         on { if (index(text, want)) printf "%s", text; text = "" }
-    ' README.md
+    ' "$readme"
 }
 
 setup() {
+    readme=$PWD/README.md
     : "${BUILD:=$PWD/build}"
     [ -x "$BUILD/libopscope-record.so" ] ||
         skip "no shared library in this build"
+    command -v pkg-config >/dev/null || skip "no pkg-config"
     dest=$BATS_TEST_TMPDIR/tree
     here=$BATS_TEST_TMPDIR/empty
     rm -rf "$dest" "$here"
@@ -27,9 +29,13 @@ setup() {
     [ "$status" -eq 0 ] || { echo "$output"; false; }
 }
 
+# A shell that has done what README says of a prefix, with this one.
 clean() {
-    env -i PATH="$dest/bin:/usr/bin:/bin" C_INCLUDE_PATH="$dest/include" \
-        LIBRARY_PATH="$dest/lib" LD_LIBRARY_PATH="$dest/lib" "$@"
+    local set
+    set=$(sed -n 's/^    export /export /p' "$readme")
+    [[ $set == *PKG_CONFIG_PATH=/opt/opscope/* ]]
+    env -i PATH=/usr/bin:/bin sh -c "${set//\/opt\/opscope/$dest}"'
+        exec "$@"' sh "$@"
 }
 
 @test "quick start: the README's program, compiled and run as it says" {
@@ -54,7 +60,7 @@ clean() {
 @test "quick start: the figures are the program's" {
     block 'ops_start("logs"' >"$here/train.c"
     cd "$here"
-    clean cc -O2 train.c -o train -lopscope-record -lm
+    clean sh -eu -c "$(block './train' | head -n 1)"
     before=$(date +%s%N)
     clean ./train
     wall_us=$((($(date +%s%N) - before) / 1000))
@@ -78,8 +84,10 @@ EOF
     block 'opscope/opscope.h' >"$here/app.c"
     grep -q 'int main' "$here/app.c"
     cd "$here"
-    clean cc -O2 train.c -o train -lopscope-record -lm
-    clean cc -Wall -Werror app.c -o app -lopscope
+    clean sh -eu -c "$(block './train' | head -n 1)"
+    # its line stands below the block
+    line=$(grep -o '`cc app.c [^`]*`' "$readme" | tr -d '`')
+    clean sh -eu -c "$line -Wall -Werror -o app"
     run clean ./app
     [ "$status" -eq 1 ]
     [[ "$output" == "logs: "* ]]
@@ -90,7 +98,6 @@ EOF
 }
 
 @test "quick start: pkg-config knows the recorder" {
-    command -v pkg-config >/dev/null || skip "no pkg-config"
     run env PKG_CONFIG_PATH="$dest/lib/pkgconfig" pkg-config --cflags --libs \
         opscope-record
     [ "$status" -eq 0 ]
@@ -98,7 +105,8 @@ EOF
     # the static library is enough by itself
     block 'ops_start("logs"' >"$here/train.c"
     cd "$here"
-    clean cc -O2 train.c -o train "$dest/lib/libopscope-record.a" -lm
+    clean cc -O2 -I"$dest/include" train.c -o train \
+        "$dest/lib/libopscope-record.a" -lm
     clean ./train
     [ "$(find logs -name '*.xplane.pb' | wc -l)" -eq 1 ]
 }

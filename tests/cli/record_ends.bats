@@ -86,7 +86,9 @@ import os, signal, subprocess, sys
 signal.alarm(60)
 p = subprocess.Popen([sys.argv[1], "record", "-q", "-o", "logs", "--",
                       "/usr/bin/python3", "trap.py"], stdout=subprocess.PIPE,
-                     text=True, start_new_session=True)
+                     text=True, start_new_session=True, preexec_fn=lambda: [
+                         signal.signal(s, signal.SIG_DFL) # ours may be ignored
+                         for s in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)])
 assert p.stdout.readline() == "ready\n"
 for s in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM"):
     os.kill(p.pid, getattr(signal, s))
@@ -108,6 +110,7 @@ import os, pty, signal, sys
 signal.alarm(60)   # a byte that never comes must not hang the tests
 pid, fd = pty.fork()
 if pid == 0:
+    signal.signal(signal.SIGINT, signal.SIG_DFL) # ours may be ignored
     os.execv(sys.argv[1], sys.argv[1:])
 out = b""
 while b"ready" not in out: out += os.read(fd, 4096)

@@ -142,3 +142,35 @@ OPSCOPE_STEPS=every 50" ]
     [[ $output == *out* ]]
     [[ $output == *"No space left on device"* ]]
 }
+
+@test "record: a profile that the program wrote itself is named" {
+    # a profile, and what is none: an old one, another JSON, one of a run of ours
+    trace=$BATS_TEST_DIRNAME/../data/torch_cnn/torch_cnn.pt.trace.json.gz
+    mkdir -p work elsewhere
+    cp "$trace" work/old.pt.trace.json.gz
+    touch -d '1 hour ago' work/old.pt.trace.json.gz
+    cd work
+    run rec --no-overview -- sh -c 'mkdir -p log/a; echo "{}" > log/b.json'
+    [ "$status" -eq 0 ]
+    [[ $output != *"itself"* ]]
+    run rec --no-overview -- sh -c 'cat "$0" > log/a/x.pt.trace.json.gz' "$trace"
+    [ "$status" -eq 0 ]
+    told="opscope: the program wrote a profile itself: opscope overview "
+    [[ $output == *"$told"log/a/x.pt.trace.json.gz* ]]
+    "$OPSCOPE" ${output##*: opscope } >screen
+    grep -q Overview screen
+    # a clock that is wrong by centuries
+    run rec --no-overview -- touch -d 2400-01-01 log/a/x.pt.trace.json.gz
+    [[ $output == *"$told"log/a/x.pt.trace.json.gz* ]]
+    # not a word of it with -q; none of ours is taken for one
+    run rec -q -- sh -c 'cat "$0" > log/a/x.pt.trace.json.gz' "$trace"
+    [ -z "$output" ]
+    rm log/a/*
+    run "$OPSCOPE" record -o . --no-overview -- true
+    [[ $output != *"itself"* ]]
+    # ranks, in a folder that the command line names
+    run rec --no-overview -- sh -c 'for r in 0 1; do
+        cat "$0" > "${1#*=}/rank$r.json.gz"; done' "$trace" --logdir=../elsewhere
+    told="opscope: the program wrote 2 profiles itself: opscope overview "
+    [[ $output == *"$told"../elsewhere ]]
+}

@@ -145,6 +145,8 @@ PY
 }
 
 @test "a program and the workers that it forks are one profile" {
+    ! sanitized "$(dirname "$OPSCOPE")" ||
+        skip "under sanitizers: forks of a threaded program"
     cat > pool.c <<'C'
 #include <opscope/record.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The test runner itself: a failure must never go uncounted.
 
+load common
+
 setup() {
     tree=$BATS_TEST_TMPDIR/tree
     rm -rf "$tree"
@@ -68,24 +70,120 @@ runner() {
     [ "$last_line" = "0 passed, 0 failed, 1 skipped" ]
 }
 
-@test "runner: HOME, the temporary folder and the processes are left alone" {
-    mkdir "$BATS_TEST_TMPDIR/home" "$BATS_TEST_TMPDIR/tmp"
-    cat >"$tree/tests/truth/check.py" <<'PY'
-import os, subprocess, tempfile
+@test "runner: what a test leaves behind is named, a failure, and removed" {
+    home=$BATS_TEST_TMPDIR/home tmp=$BATS_TEST_TMPDIR/tmp
+    shared=$BATS_TEST_TMPDIR/shared
+    mkdir -p "$home" "$tmp" "$shared/tmp" "$shared/shm"
+    shm=$shared/shm/opscope-0-left plain=$shared/tmp/opscope-test-left
+    perhaps=$shared/tmp/opscope-run # a person may call a recording so
+    : >"$shared/tmp/opscope-before"
+    cat >"$tree/tests/truth/check.py" <<PY
+import os, subprocess, sys, tempfile
 open(os.path.expanduser("~/.history"), "w").close()
-tempfile.mkdtemp()
-p = subprocess.Popen(["setsid", "-f", "sleep", "987"])
-p.wait()
+os.rename(tempfile.mkdtemp(), os.environ["TMPDIR"] + "/folder")
+open("$shm", "w").close()
+os.mkdir("$plain")
+os.mkdir("$perhaps")
+open("$shared/tmp/of-others", "w").close()
+subprocess.run(["setsid", "-f", "sleep", "987"])
 print("ok one")
+print("not ok two: it fails as well")
+sys.exit(1)
 PY
-    HOME=$BATS_TEST_TMPDIR/home TMPDIR=$BATS_TEST_TMPDIR/tmp runner truth
-    [ -z "$(ls -A "$BATS_TEST_TMPDIR/home" "$BATS_TEST_TMPDIR/tmp" |
-        grep -v ':$')" ]
-    # what still runs is ended, and is a fault
-    [ "$status" -eq 1 ]
-    [ "$last_line" = "1 passed, 1 failed" ]
-    [[ "$output" == *"left running: sleep 987"* ]]
+    HOME=$home TMPDIR=$tmp TEST_SHARED=$shared/tmp:$shared/shm runner truth
+    [ -z "$(ls -A "$home" "$tmp" | grep -v ':$')" ]
+    [ "$(ls "$shared"/*)" = "$shared/shm:
+
+$shared/tmp:
+of-others
+opscope-before
+opscope-run" ]
     ! pgrep -f '^sleep 987$'
+    [ "$status" -eq 1 ]
+    [ "$last_line" = "1 passed, 7 failed" ]
+    by="FAILED left behind by truth: tests/truth/check.py:"
+    [[ "$output" == *"$by \$HOME/.history"* ]]
+    [[ "$output" == *"$by \$TMPDIR/folder"* ]]
+    for what in "a process, sleep 987" "$shm" "$plain" "$perhaps"; do
+        [[ "$output" == *"FAILED left behind by a test: $what"* ]]
+    done
+}
+
+@test "runner: what appears while others work is left where it is" {
+    left=/tmp/opscope-of-others-$$
+    echo "import os; os.mkdir('$left'); print('ok one')" \
+        >"$tree/tests/truth/check.py"
+    (cd "$tree" && exec sleep 600) 3>&- &
+    other=$!
+    runner truth
+    kill $other
+    rmdir "$left"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"not ours, perhaps, and not removed: $left"* ]]
+}
+
+@test "runner: stopped, it ends its tests and leaves nothing" {
+    tmp=$BATS_TEST_TMPDIR/tmp
+    mkdir "$tmp"
+    cat >"$tree/tests/truth/check.py" <<PY
+import os, time
+open(os.environ["TMPDIR"] + "/file", "w").close()
+open("$BATS_TEST_TMPDIR/pid", "w").write(str(os.getpid()) + "\n")
+time.sleep(600)
+PY
+    for s in TERM:143 INT:130 HUP:129; do
+        rm -f "$BATS_TEST_TMPDIR/pid"
+        # a shell's background ignores SIGINT: env gives it back
+        TMPDIR=$tmp env --default-signal=INT /usr/bin/python3 \
+            "$tree/tests/run" truth >"$BATS_TEST_TMPDIR/out" 2>&1 &
+        runner=$!
+        wait_for [ -s "$BATS_TEST_TMPDIR/pid" ]
+        kill -${s%:*} $runner
+        rc=0
+        wait $runner || rc=$?
+        [ "$rc" -eq ${s#*:} ]
+        [ -z "$(ls -A "$tmp")" ]
+        [ ! -e "/proc/$(cat "$BATS_TEST_TMPDIR/pid")" ]
+    done
+}
+
+@test "runner: signals that were ignored on entry are not ignored in tests" {
+    cat >"$tree/tests/truth/check.py" <<'PY'
+import re
+ignored = int(re.search(r"SigIgn:\s*(\w+)", open("/proc/self/status").read())[1],
+              16)
+ignored &= ~(1 << 12 | 1 << 24) # Python itself ignores SIGPIPE and SIGXFSZ
+print("ok one" if ignored == 0 else f"not ok one: {ignored:x}")
+PY
+    for how in nohup "env --ignore-signal=HUP,INT,QUIT,TERM"; do
+        run $how /usr/bin/python3 "$tree/tests/run" truth
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"1 passed, 0 failed" ]]
+    done
+}
+
+@test "runner: why cases are skipped stands at the end, with counts" {
+    check 'ok one # skip no device' 'ok two # skip no device' 'ok three' \
+        '# because it is too slow' 'not ok 4 # SKIP four' \
+        'not ok 5 # SKIP five'
+    runner truth unit
+    [ "$status" -eq 0 ]
+    [ "$last_line" = "1 passed, 0 failed, 5 skipped" ]
+    [[ "$output" == *"
+skipped:
+     2  no device
+     1  it is too slow
+     1  tests/truth/check.py does not say why
+     1  unit: there are none
+"* ]]
+}
+
+@test "runner: programs ask \$TMPDIR, not /tmp" {
+    # Allowed: what another user must be able to read, and texts of tests.
+    run grep -rnE '["= ]/tmp/' tests --include=*.c --include=*.h \
+        --include=*.py --include=*.bats --include=*.sh
+    [ "$(grep -cvE '^tests/(package/deb.sh|cli/runner.bats)|open=\$\(mktemp -d /tmp/readable-XXXXXX\)|"/tmp/opscope-x"' \
+        <<< "$output")" -eq 0 ]
 }
 
 @test "runner: lists parts, programs and cases without running them" {

@@ -4,6 +4,7 @@
  * changes to a good one: records of 12 bytes, where (in the head, in the
  * ring, in its slots, in the names) and what. What comes out is an XSpace,
  * read and sealed. */
+#include "../rec/temp.h"
 #include "import/import.h"
 #include "model/trace.h"
 #include "opscope/record.h"
@@ -23,7 +24,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 enum { SLOTS = 1024, CHANGES = 64, CHANGE = 12 };
 
 static struct {
-    char folder[64], ring[128], pointer[128];
+    char folder[TEMP_MAX], ring[TEMP_MAX + 32], pointer[TEMP_MAX + 32];
     uint8_t *p;   /* the ring file, mapped */
     size_t n, at; /* its size; where the ring begins */
 } f;
@@ -141,8 +142,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     struct rec_head h = {0};
     (void)argc;
     (void)argv;
-    strcpy(f.folder, "/tmp/opscope-fuzz-XXXXXX");
-    if (mkdtemp(f.folder) == NULL) abort();
+    if (mkdtemp(temp_name(f.folder, "fuzz")) == NULL) abort();
     snprintf(f.ring, sizeof f.ring, "%s/opscope-ring", f.folder);
     snprintf(f.pointer, sizeof f.pointer, "%s/box_1.ring", f.folder);
     atexit(tidy);

@@ -266,7 +266,8 @@ def sum_problems(tables):
         names = {k for k, _ in options}
         found = []
         plain = tables.get((verb, ()))
-        if verb == "steps" and not names - {"by", "steps"}:
+        if verb == "steps" and not names - {"by", "steps", "region",
+                                            "instance"}:
             found = steps_problems(t)
         elif verb == "idle" and not names:
             found = idle_problems(t)

@@ -17,7 +17,9 @@ bad=0
 for target in "$@"; do
     mkdir -p "$b/corpus/$target" "$b/seeds/$target"
     log=$b/found/$target.log
+    # 0: another one each time
     if "$b/fuzz/$target" -max_total_time="$seconds" -timeout=20 \
+        -seed="${CHANCE_SEED:-0}" \
         -rss_limit_mb=4096 -max_len=131072 -print_final_stats=1 \
         -artifact_prefix="$b/found/$target-" \
         "$b/corpus/$target" "$b/seeds/$target" >"$log" 2>&1

@@ -444,7 +444,8 @@ static void test_small_shm(void **state) {
         rig_remove_dir();
         rig_make_dir();
         struct rig_end e = rig_run(run_small_shm, sizes[i]);
-        if (e.status == NOT_ALLOWED << 8) skip();
+        if (e.status == NOT_ALLOWED << 8)
+            skip_because("mounts are not allowed here");
         if (e.status != 0) fail_msg("%s: %x %s", sizes[i], e.status, e.out);
         assert_int_equal(rig_load(&x), 1);
         assert_int_equal(check_once(&x, 1000), 1000);
@@ -493,7 +494,8 @@ static void test_shm_filled(void **state) {
     assert_int_equal(mkdir(folder, 0700), 0);
     rig_options.no_machine = true;
     struct rig_end e = rig_run(run_shm_filled, folder);
-    if (e.status == NOT_ALLOWED << 8) skip();
+    if (e.status == NOT_ALLOWED << 8)
+        skip_because("mounts are not allowed here");
     if (e.status != 0) fail_msg("%x %s", e.status, e.out);
     assert_string_equal(e.out, "no more memory for the rings: calls are lost: "
                                "No space left on device\n");
@@ -545,7 +547,8 @@ static void run_small_disk(void *arg) {
 static void test_small_disk(void **state) {
     (void)state;
     struct rig_end e = rig_run(run_small_disk, NULL);
-    if (e.status == NOT_ALLOWED << 8) skip();
+    if (e.status == NOT_ALLOWED << 8)
+        skip_because("mounts are not allowed here");
     if (e.status != 0) fail_msg("%x %s", e.status, e.out);
 }
 
@@ -561,7 +564,8 @@ static void run_read_only(void *arg) {
 static void test_read_only(void **state) {
     (void)state;
     struct rig_end e = rig_run(run_read_only, NULL);
-    if (e.status == NOT_ALLOWED << 8) skip();
+    if (e.status == NOT_ALLOWED << 8)
+        skip_because("mounts are not allowed here");
     if (e.status != 0) fail_msg("%x %s", e.status, e.out);
     assert_string_equal(e.out, "");
     assert_int_equal(rig_rings(e.pid), 0);

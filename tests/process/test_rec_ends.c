@@ -162,6 +162,7 @@ static void test_signals(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct xs x = {0};
+        rig_remove_dir();
         rig_make_dir();
         the_signal = signals[i];
         struct rig_end e = rig_both(by_signal);
@@ -177,9 +178,7 @@ static void test_signals(void **state) {
         assert_int_equal(cut, 1);
         xs_free(&x);
         assert_int_equal(rig_rings(e.pid), 0);
-        rig_remove_dir();
     }
-    rig_make_dir();
 }
 
 static void by_exit_now(void *arg) {
@@ -326,7 +325,8 @@ static void out_of_memory_threads(void *arg) {
 static void test_memory(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN || rig_slow()) skip();
+    if (RIG_ASAN || rig_slow())
+        skip_because("under sanitizers or valgrind: too slow");
     struct rig_end e = rig_both(out_of_memory);
     assert_string_equal(e.out, "full\n");
     assert_int_equal(e.status, 0);
@@ -365,7 +365,7 @@ static int image(const char *what, const char *dir) {
 static void test_exec(void **state) {
     struct xs x = {0};
     (void)state;
-    if (rig_valgrind()) skip(); /* /proc/self/exe is valgrind's */
+    if (rig_valgrind()) skip_because("/proc/self/exe is valgrind's");
     struct rig_end e = rig_both(by_exec);
     assert_int_equal(WEXITSTATUS(e.status), 8);
     assert_string_equal(e.out, "new image\n");
@@ -403,7 +403,8 @@ static void by_fork(void *arg) {
 
 static void test_fork(void **state) {
     (void)state;
-    if (RIG_TSAN || RIG_ASAN) skip(); /* locked allocators, see _runs */
+    if (RIG_TSAN || RIG_ASAN)
+        skip_because("under sanitizers: locked allocators");
     rig_options.no_machine = false;
     struct rig_end e = rig_both(by_fork);
     assert_string_equal(e.out, "900\n");
@@ -422,7 +423,8 @@ static void test_fork(void **state) {
 
 static void test_fork_no_machine(void **state) {
     (void)state;
-    if (RIG_TSAN || RIG_ASAN) skip(); /* locked allocators, see _runs */
+    if (RIG_TSAN || RIG_ASAN)
+        skip_because("under sanitizers: locked allocators");
     rig_options.no_machine = true;
     struct rig_end e = rig_both(by_fork);
     assert_string_equal(e.out, "900\n");
@@ -470,7 +472,8 @@ static void by_many_forks(void *arg) {
 
 static void test_many_forks(void **state) {
     (void)state;
-    if (RIG_TSAN || RIG_ASAN) skip(); /* their allocators' locks stay held */
+    if (RIG_TSAN || RIG_ASAN)
+        skip_because("under sanitizers: their allocators' locks stay held");
     struct rig_end e = rig_both(by_many_forks);
     assert_int_equal(e.status, 0);
     expect_closed(51, "child", 50 * 5);
@@ -512,7 +515,7 @@ static void by_others(void *arg) {
 static void test_other_children(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_TSAN) skip();
+    if (RIG_TSAN) skip_because("under sanitizers: forks of a threaded program");
     struct rig_end e = rig_both(by_others);
     assert_string_equal(e.out, "spawn 0\nvfork 0\nfork, exec 0\nclone b00\n");
     assert_int_equal(rig_count(".ring"), 0);

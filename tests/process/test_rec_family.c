@@ -85,7 +85,7 @@ static void quiet_program(void *arg) {
 static void test_a_quiet_program_wakes_seldom(void **state) {
     long n;
     (void)state;
-    if (rig_slow()) skip();
+    if (rig_slow()) skip_because("under sanitizers or valgrind: too slow");
     struct rig_end e = rig_run(quiet_program, NULL);
     assert_int_equal(sscanf(e.out, "%ld", &n), 1);
     assert_in_range(n, 1, 150);
@@ -141,7 +141,8 @@ static void many_children(void *arg) {
 static void test_children_are_gathered(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN || RIG_TSAN) skip(); /* forks of a threaded program */
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: forks of a threaded program");
     struct rig_end e = rig_run(many_children, NULL);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "1");
@@ -180,7 +181,8 @@ static void orphans(void *arg) {
 static void test_an_elder_child_gathers(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN || RIG_TSAN) skip();
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: forks of a threaded program");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct rig_end e = rig_run(orphans, NULL);
     while (wait(NULL) > 0) {
@@ -233,7 +235,8 @@ static void greedy_children(void *arg) {
 static void test_all_of_them_have_one_limit(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN || rig_slow()) skip();
+    if (RIG_ASAN || rig_slow())
+        skip_because("under sanitizers or valgrind: too slow");
     most_bytes = mmap(NULL, sizeof *most_bytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct rig_end e = rig_run(greedy_children, NULL);
@@ -275,7 +278,8 @@ static void refused_children(void *arg) {
 static void test_children_that_cannot_be_recorded_are_counted(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN || RIG_TSAN) skip(); /* forks of a threaded program */
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: forks of a threaded program");
     struct rig_end e = rig_run(refused_children, NULL);
     assert_int_equal(e.status, 0);
     rig_rescue();
@@ -310,7 +314,8 @@ static void daemon_like(void *arg) {
 static void test_grandchildren_record(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_ASAN || RIG_TSAN) skip(); /* forks of a threaded program */
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: forks of a threaded program");
     struct rig_end e = rig_run(daemon_like, NULL);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "");
@@ -320,7 +325,45 @@ static void test_grandchildren_record(void **state) {
     xs_free(&x);
 }
 
-RIG_MAIN("rec_family", NULL, CASE(test_one_scope_takes_little),
+/* The first call of a child starts a session; its time is none of the step's
+ * that the child marks with it. Nor is the making of a thread's ring. */
+static void stepping_children(void *arg) {
+    (void)arg;
+    rig_begin();
+    ops_step(0);
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (i == 1) ops_epoch(1);
+            for (int64_t k = 1; k < 4; k++) ops_step(k);
+            ops_epoch_end();
+            exit(0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+    exit(0);
+}
+
+static void test_starting_is_no_part_of_a_step(void **state) {
+    struct xs x = {0};
+    (void)state;
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: forks of a threaded program");
+    struct rig_end e = rig_run(stepping_children, NULL);
+    assert_int_equal(e.status, 0);
+    assert_int_equal(rig_load(&x), 3);
+    assert_int_equal(xs_count(&x, "step"), 1 + 2 * 3);
+    assert_int_equal(xs_count(&x, "epoch"), 1);
+    /* times count from the moment when the session had its clock */
+    for (size_t i = 0; i < x.n; i++)
+        if (strcmp(x.v[i].name, "step") == 0 ||
+            strcmp(x.v[i].name, "epoch") == 0)
+            assert_true(x.v[i].start > 0);
+    xs_free(&x);
+}
+
+RIG_MAIN("rec_family", NULL, CASE(test_starting_is_no_part_of_a_step),
+         CASE(test_one_scope_takes_little),
          CASE(test_a_quiet_program_wakes_seldom),
          CASE(test_children_are_gathered), CASE(test_an_elder_child_gathers),
          CASE(test_grandchildren_record),

@@ -3,6 +3,7 @@
  * recorder's) and not one less. */
 #include <opscope/record.h>
 
+#include "rec/temp.h"
 #include "ring/sanitized.h"
 
 #include <fcntl.h>
@@ -64,10 +65,11 @@ static int in_child(const char *before, int records) {
 
 static void children_have_the_programs_descriptors(void **state) {
     (void)state;
-    char dir[] = "/tmp/opscope-fork-XXXXXX", before[FDS];
+    char dir[TEMP_MAX], before[FDS];
     /* its allocator may be locked in a child of a threaded program */
-    if (SANITIZED_ADDRESS || SANITIZED_THREAD) skip();
-    assert_non_null(mkdtemp(dir));
+    if (SANITIZED_ADDRESS || SANITIZED_THREAD)
+        skip_because("under sanitizers: forks of a threaded program");
+    assert_non_null(mkdtemp(temp_name(dir, "fork")));
     if (fcntl(0, F_GETFD) == -1) assert_int_equal(open("/dev/null", 0), 0);
     mark(before);
     assert_int_equal(ops_start(dir, NULL), 0);

@@ -307,7 +307,9 @@ static void cancel_threads(void *arg) {
 
 static void test_cancelled_threads(void **state) {
     (void)state;
-    if (RIG_ASAN) skip(); /* its own handlers run while a thread unwinds */
+    if (RIG_ASAN)
+        skip_because(
+            "under sanitizers: its own handlers run while a thread unwinds");
     struct xs x = profile_of(cancel_threads);
     check_after(&x);
     xs_free(&x);

@@ -42,7 +42,8 @@ static void main_leaves(void *arg) {
 static void test_main_leaves(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_TSAN) skip(); /* its own thread keeps the process */
+    if (RIG_TSAN)
+        skip_because("under sanitizers: its own thread keeps the process");
     struct rig_end e = rig_both(main_leaves);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "main\nworker done, and this stands in a "
@@ -101,7 +102,8 @@ static void handler_flushes(void *arg) {
 static void test_a_handler_flushes(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_TSAN) skip(); /* its own thread keeps the process */
+    if (RIG_TSAN)
+        skip_because("under sanitizers: its own thread keeps the process");
     struct rig_end e = rig_both(handler_flushes);
     assert_int_equal(e.status, 0);
     assert_string_equal(e.out, "handler\n");
@@ -123,7 +125,8 @@ static void main_alone_leaves(void *arg) {
 
 static void test_main_alone_leaves(void **state) {
     (void)state;
-    if (RIG_TSAN) skip(); /* its own thread keeps the process */
+    if (RIG_TSAN)
+        skip_because("under sanitizers: its own thread keeps the process");
     struct rig_end e = rig_both(main_alone_leaves);
     assert_string_equal(e.out, "main\n");
     assert_int_equal(rig_count(".xplane.pb"), 1);
@@ -146,7 +149,8 @@ static void others_start(void *arg) {
 
 static void test_another_thread_starts_it(void **state) {
     (void)state;
-    if (RIG_TSAN) skip(); /* its own thread keeps the process */
+    if (RIG_TSAN)
+        skip_because("under sanitizers: its own thread keeps the process");
     rig_both(others_start);
     assert_int_equal(rig_count(".xplane.pb"), 1);
 }
@@ -172,8 +176,9 @@ static void child_leaves(void *arg) {
 static void test_a_child_leaves(void **state) {
     struct xs x = {0};
     (void)state;
-    if (RIG_TSAN) skip(); /* its own thread keeps the process */
-    if (RIG_ASAN) skip(); /* forks of a threaded program */
+    if (RIG_TSAN)
+        skip_because("under sanitizers: its own thread keeps the process");
+    if (RIG_ASAN) skip_because("under sanitizers: forks of a threaded program");
     struct rig_end e = rig_both(child_leaves);
     assert_string_equal(e.out, "child\nstatus 0\n");
     assert_int_equal(rig_load(&x), 2);
@@ -203,7 +208,8 @@ static void killed_later(void *arg) {
 
 static void test_signals_still_end_it(void **state) {
     (void)state;
-    if (RIG_TSAN) skip(); /* its own thread keeps the process */
+    if (RIG_TSAN)
+        skip_because("under sanitizers: its own thread keeps the process");
     struct rig_end e = rig_both(killed_later);
     assert_true(WIFSIGNALED(e.status));
     assert_int_equal(WTERMSIG(e.status), SIGTERM);

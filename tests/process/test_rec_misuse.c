@@ -75,13 +75,15 @@ static void test_short_threads(void **state) {
     (void)state;
     short_threads = rig_slow() ? 500 : RIG_ASAN ? 2000 : 20000;
     struct xs x = profile_of(run_threads, (void *)two_scopes);
-    /* on a busy machine there may be threads for which no ring is free: each
-     * of their five calls is counted */
+    /* On a busy machine there may be threads for which no ring is free: their
+     * three calls are counted. (A scope that was not begun takes no
+     * argument.) */
     size_t seen = xs_count(&x, "outer");
     assert_int_equal(xs_count(&x, "inner"), seen);
     assert_int_equal(xs_count(&x, "mark"), seen);
     int64_t lost = xs_fact(&x, "dropped_traces", 0);
-    assert_int_equal(5 * seen + (uint64_t)lost, 5 * short_threads);
+    assert_true(seen > 0);
+    assert_int_equal(3 * seen + (uint64_t)lost, 3 * short_threads);
     assert_int_equal(xs_dropped(&x), 0);
     /* a line is one thread, all of it and nobody else */
     qsort(x.v, x.n, sizeof *x.v, by_line);
@@ -292,7 +294,8 @@ static void run_small_stack(void *arg) {
 
 static void test_small_stack(void **state) {
     (void)state;
-    if (RIG_ASAN || RIG_TSAN) skip(); /* they need more themselves */
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: they need more memory themselves");
     struct xs x = profile_of(run_small_stack, NULL);
     assert_int_equal(xs_count(&x, "small"), 2);
     xs_free(&x);
@@ -430,7 +433,8 @@ static void run_bare_fork(void *arg) {
 
 static void test_bare_fork(void **state) {
     (void)state;
-    if (RIG_ASAN || RIG_TSAN || sysconf(_SC_PAGESIZE) != 4096) skip();
+    if (RIG_ASAN || RIG_TSAN || sysconf(_SC_PAGESIZE) != 4096)
+        skip_because("under sanitizers, or pages are not 4 KiB");
     struct xs x = profile_of(run_bare_fork, NULL);
     assert_int_equal(xs_count(&x, "parent's"), 2);
     assert_int_equal(xs_count(&x, "child's"), 1);
@@ -990,7 +994,8 @@ static void run_close_all(void *arg) {
 
 static void test_close_all(void **state) {
     (void)state;
-    if (RIG_ASAN || rig_slow()) skip();
+    if (RIG_ASAN || rig_slow())
+        skip_because("under sanitizers or valgrind: too slow");
     struct xs x = profile_of(run_close_all, NULL);
     assert_int_equal(xs_count(&x, "scope"), 22);
     xs_free(&x);

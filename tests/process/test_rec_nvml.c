@@ -4,6 +4,7 @@
 #include "rec/machine/nvml.h"
 
 #include "fake/nvml.h"
+#include "rec/temp.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -21,8 +22,8 @@
 #include <cmocka.h>
 
 extern char **environ;
-static char dir[] = "/tmp/opscope-nvml-XXXXXX";
-static char library[64], old_library[64];
+static char dir[TEMP_MAX];
+static char library[TEMP_MAX + 32], old_library[TEMP_MAX + 32];
 
 /* cc -shared -fPIC [-DOLD] -o out tests/fake/nvml.c: 0 when it worked. */
 static int build(const char *out, const char *flag) {
@@ -44,7 +45,7 @@ static int build(const char *out, const char *flag) {
 
 static int build_fakes(void **state) {
     (void)state;
-    if (!mkdtemp(dir)) return -1;
+    if (!mkdtemp(temp_name(dir, "nvml"))) return -1;
     snprintf(library, sizeof library, "%s/libfake.so", dir);
     snprintf(old_library, sizeof old_library, "%s/libold.so", dir);
     return build(library, "-O1") || build(old_library, "-DOLD");

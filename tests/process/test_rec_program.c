@@ -32,7 +32,8 @@ static void begin(void) {
 /* Runs it without the recorder and with it: both must look the same from
  * outside. */
 static void run_both(void (*run)(void *)) {
-    if (RIG_TSAN) skip(); /* its own thread keeps the process */
+    if (RIG_TSAN)
+        skip_because("under sanitizers: its own thread keeps the process");
     rig_both(run);
 }
 
@@ -79,7 +80,8 @@ static void leave_by_the_system_call(void *arg) {
 
 static void test_the_system_call(void **state) {
     (void)state;
-    if (RIG_ASAN) skip();
+    if (RIG_ASAN)
+        skip_because("under sanitizers: they change how a program ends");
     run_both(leave_by_the_system_call);
 }
 
@@ -117,7 +119,8 @@ static void nothing_to_open(void *arg) {
 
 static void test_nothing_can_be_opened(void **state) {
     (void)state;
-    if (RIG_ASAN) skip();
+    if (RIG_ASAN)
+        skip_because("under sanitizers: they change how a program ends");
     run_both(nothing_to_open);
 }
 
@@ -144,7 +147,8 @@ static void raw_children(void *arg) {
 
 static void test_raw_children_end(void **state) {
     (void)state;
-    if (RIG_ASAN) skip();
+    if (RIG_ASAN)
+        skip_because("under sanitizers: they change how a program ends");
     run_both(raw_children);
 }
 
@@ -181,7 +185,8 @@ static void memory_of_a_child(void *arg) {
 
 static void test_memory_of_a_child(void **state) {
     (void)state;
-    if (RIG_ASAN) skip();
+    if (RIG_ASAN)
+        skip_because("under sanitizers: they change how a program ends");
     run_both(memory_of_a_child);
 }
 
@@ -325,7 +330,8 @@ static void removed(void *arg) {
 
 static void test_a_removed_folder_stays_so(void **state) {
     (void)state;
-    if (RIG_ASAN || RIG_TSAN) skip(); /* forks of a threaded program */
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: forks of a threaded program");
     struct rig_end e = rig_run(removed, NULL);
     assert_int_equal(e.status, 0);
 }
@@ -349,9 +355,11 @@ static void real_time(void *arg) {
 
 static void test_threads_of_ours_are_ordinary(void **state) {
     (void)state;
-    if (RIG_TSAN) skip();
+    if (RIG_TSAN)
+        skip_because("under sanitizers: they change how a program ends");
     struct rig_end e = rig_run(real_time, NULL);
-    if (e.status == 77 << 8) skip(); /* not allowed here */
+    if (e.status == 77 << 8)
+        skip_because("real-time threads are not allowed here");
     assert_int_equal(e.status, 0);
 }
 

@@ -8,6 +8,7 @@
 #include "model/args.h"
 #include "model/span_class.h"
 #include "opscope/record.h"
+#include "rec/temp.h"
 
 #include <ftw.h>
 #include <pthread.h>
@@ -60,7 +61,7 @@ struct account {
 
 /* Shared with the parent. */
 static struct account *all;
-static char root[64];
+static char root[TEMP_MAX];
 
 /* ---- the child ---- */
 
@@ -560,8 +561,7 @@ static void check_all(struct trace *t) {
 /* Lets a child record, and returns what it left. */
 static struct trace *recorded(enum ending how, uint32_t seed, bool tsc,
                               struct loaded *l) {
-    strcpy(root, "/tmp/opscope-round-XXXXXX");
-    assert_non_null(mkdtemp(root));
+    assert_non_null(mkdtemp(temp_name(root, "round")));
     memset(all, 0, THREADS * sizeof *all);
     pid_t pid = fork();
     assert_true(pid >= 0);

@@ -114,7 +114,8 @@ static void record_namespaced(void *arg) {
 
 static void test_same_pid(void **state) {
     (void)state;
-    if (RIG_TSAN || RIG_ASAN) skip();
+    if (RIG_TSAN || RIG_ASAN)
+        skip_because("under sanitizers: forks of a threaded program");
     rig_options.run = "one";
     for (uintptr_t i = 0; i < 6; i++)
         rig_fork(record_namespaced, (void *)i, -1);
@@ -124,7 +125,7 @@ static void test_same_pid(void **state) {
         if (status == NOT_ALLOWED << 8) {
             while (wait(&status) > 0) {
             }
-            skip();
+            skip_because("namespaces are not allowed here");
         }
         assert_int_equal(status, 0);
     }
@@ -271,7 +272,8 @@ static void test_set_rank(void **state) {
     (void)state;
     /* fork() of a program with threads: the allocators of gcc 12's sanitizers
      * may be locked in the child for ever */
-    if (RIG_TSAN || RIG_ASAN) skip();
+    if (RIG_TSAN || RIG_ASAN)
+        skip_because("under sanitizers: forks of a threaded program");
     rig_fork(run_set_rank, NULL, -1);
     wait_all(1);
     size_t n = rig_files(".xplane.pb", &g);

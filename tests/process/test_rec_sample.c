@@ -6,6 +6,7 @@
  * The sampler is told the time: two runs one second apart, whatever the clock
  * says, make a rate equal to the count. */
 #include "rec/machine/sample.h"
+#include "rec/temp.h"
 #include "ring/sanitized.h"
 
 #include <dirent.h>
@@ -102,7 +103,8 @@ enum { BLOCK = 64 << 20 };
 
 static void rss_and_peak_follow_what_is_touched(void **state) {
     (void)state;
-    if (SANITIZED_THREAD) skip(); /* its shadow grows with what is touched */
+    if (SANITIZED_THREAD)
+        skip_because("under sanitizers: its shadow grows with what is touched");
     struct bag before = {0}, held = {0}, after = {0};
     struct sample *s = opened();
     sample_run(s, SECOND, keep, &before);
@@ -175,7 +177,7 @@ static void context_switches_are_counted(void **state) {
     sampled(sleep_often, &u, &b);
     double real = (double)(u.after.ru_nvcsw - u.before.ru_nvcsw);
     double got = value_of(&b, "context switches: voluntary (per s)");
-    assert_true(real >= 60);
+    assert_true(real >= 1); /* on a busy machine a sleep may be over at once */
     assert_true(got >= real && got <= real + 20);
     real = (double)(u.after.ru_nivcsw - u.before.ru_nivcsw);
     got = value_of(&b, "context switches: involuntary (per s)");
@@ -317,7 +319,8 @@ static void io_is_counted_in_bytes(void **state) {
     struct bag b;
     FILE *f = tmpfile();
     assert_non_null(f);
-    if (access("/proc/self/io", R_OK) != 0) skip();
+    if (access("/proc/self/io", R_OK) != 0)
+        skip_because("/proc/self/io may not be read here");
     sampled(write_and_read, f, &b);
     fclose(f);
     double w = value_of(&b, "I/O: written (bytes/s)");
@@ -410,10 +413,10 @@ static void what_a_run_costs_is_printed(void **state) {
     enum { RUNS = 2000 };
     double t0 = clock_ms(CLOCK_THREAD_CPUTIME_ID);
     for (uint64_t i = 0; i < RUNS; i++)
-        sample_run(s, SECOND + i * 100000, ignore, NULL);
+        sample_run(s, SECOND + i * 10000000, ignore, NULL);
     double t1 = clock_ms(CLOCK_THREAD_CPUTIME_ID);
     for (uint64_t i = 0; i < RUNS; i++)
-        sample_run(s, (10 + i) * SECOND, ignore, NULL);
+        sample_run(s, (RUNS + i) * SECOND, ignore, NULL);
     double t2 = clock_ms(CLOCK_THREAD_CPUTIME_ID);
     print_message("# a run costs %.1f us, with peak and threads %.1f us\n",
                   (t1 - t0) * 1e3 / RUNS, (t2 - t1) * 1e3 / RUNS);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -274,10 +275,77 @@ static void test_borders(void **state) {
     xs_free(&x);
 }
 
+/* --- children ------------------------------------------------------------ */
+
+/* Steps 2 to 4 are wanted. Children that mark no steps do as their parent does:
+ * of one that is made in step 3 all is recorded, of one that waits for step 3
+ * what it does from then on, of one in step 7 nothing. One that marks steps has
+ * a window of its own. */
+static void run_children(void *arg) {
+    int ready[2], go[2];
+    char c;
+    (void)arg;
+    if (pipe(ready) != 0 || pipe(go) != 0) exit(98);
+    rig_begin();
+    ops_step(0);
+    pid_t early = fork();
+    if (early == 0) {
+        close(go[1]);
+        ops_instant("too early");
+        if (write(ready[1], "x", 1) != 1 || read(go[0], &c, 1) != 0) _exit(97);
+        while (!ops_recording()) rig_sleep_us(1000);
+        ops_instant("early");
+        exit(0);
+    }
+    if (read(ready[0], &c, 1) != 1) exit(96);
+    for (int64_t i = 1; i < 10; i++) {
+        ops_step(i);
+        ops_instant("parent");
+        if (i == 3) close(go[1]);
+        if (i == 3) waitpid(early, NULL, 0);
+        if ((i == 3 || i == 7) && fork() == 0) {
+            for (int k = 0; k < 20; k++) ops_instant(i == 3 ? "in" : "out");
+            exit(0);
+        }
+        if (i == 7 && fork() == 0) {
+            for (int64_t k = 0; k < 6; k++) {
+                ops_step(k);
+                ops_instant("of its own");
+            }
+            exit(0);
+        }
+        if (i == 8)
+            while (wait(NULL) > 0) {
+            }
+    }
+    exit(0);
+}
+
+static void test_children(void **state) {
+    struct xs x = {0};
+    (void)state;
+    if (RIG_ASAN || RIG_TSAN)
+        skip_because("under sanitizers: forks of a threaded program");
+    rig_options.steps = "2..4";
+    struct rig_end e = rig_run(run_children, NULL);
+    if (e.status != 0 || e.out[0] != 0)
+        fail_msg("status %x: %s", e.status, e.out);
+    /* who did nothing in the window leaves no file */
+    assert_int_equal(rig_load(&x), 4);
+    assert_int_equal(xs_count(&x, "parent"), 3);
+    assert_int_equal(xs_count(&x, "in"), 20);
+    assert_int_equal(xs_count(&x, "early"), 1);
+    assert_int_equal(xs_count(&x, "of its own"), 3);
+    assert_int_equal(xs_count(&x, "out"), 0);
+    assert_int_equal(xs_count(&x, "too early"), 0);
+    assert_int_equal(xs_dropped(&x), 0);
+    xs_free(&x);
+}
+
 /* --- the harness -------------------------------------------------------- */
 
 static void none_asked(void) { asked_at = rig_shared(sizeof *asked_at); }
 
 RIG_MAIN("rec_steps", none_asked, CASE(test_steps), CASE(test_list),
          CASE(test_time), CASE(test_demand_signal), CASE(test_demand_file),
-         CASE(test_borders))
+         CASE(test_borders), CASE(test_children))

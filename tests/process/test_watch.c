@@ -3,6 +3,7 @@
  * of children made for the purpose, against what the kernel says elsewhere. */
 #include "cmd/watch_target.h"
 #include "model/result.h"
+#include "rec/temp.h"
 #include "scalars/scalar_table.h"
 #include "scalars/watch_table.h"
 #include <string.h>
@@ -199,12 +200,10 @@ static void end_child(pid_t child) {
 
 static void folders_and_processes_find_each_other(void **state) {
     (void)state;
-    char dir[80], event[160], env[160], number[32];
-    const char *tmp = getenv("TMPDIR");
+    char dir[TEMP_MAX], event[TEMP_MAX + 64], env[TEMP_MAX + 64], number[32];
     struct watch_target w;
     struct ops_err e;
-    snprintf(dir, sizeof dir, "%.40s/watchXXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(dir));
+    assert_non_null(mkdtemp(temp_name(dir, "watch")));
     char *real = realpath(dir, NULL);
     snprintf(event, sizeof event, "%s/events.out.tfevents.1.h.2.0", dir);
     snprintf(env, sizeof env, "OPSCOPE_LOGDIR=%s", dir);

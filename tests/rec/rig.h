@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "opscope/record.h"
+#include "rec/temp.h"
 #include "rec/xs.h"
 #include "ring/recover.h"
 #include "ring/sanitized.h"
@@ -70,6 +71,7 @@ static inline void rig_sleep_us(long us) {
 /* --- folders ------------------------------------------------------------ */
 
 static char rig_dir[PATH_MAX];
+static uint64_t rig_made_ns; /* when, by CLOCK_MONOTONIC */
 
 /* Takes the recorder's variables out of the environment, too. */
 static inline void rig_make_dir(void) {
@@ -81,11 +83,9 @@ static inline void rig_make_dir(void) {
         "OPSCOPE_HOST", "RANK", "WORLD_SIZE", "OPSCOPE",
     };
     /* clang-format on */
-    const char *t = getenv("TMPDIR");
     for (size_t i = 0; i < sizeof vars / sizeof *vars; i++) unsetenv(vars[i]);
-    snprintf(rig_dir, sizeof rig_dir, "%s/opscope-rec-XXXXXX",
-             t != NULL && t[0] != 0 ? t : "/tmp");
-    if (mkdtemp(rig_dir) == NULL) abort();
+    if (mkdtemp(temp_name(rig_dir, "rec")) == NULL) abort();
+    rig_made_ns = rig_now_ns(CLOCK_MONOTONIC);
 }
 
 /* Removes a pointer's ring, too, which a program that was ended may have left:
@@ -164,14 +164,18 @@ static inline size_t rig_rescue(void) {
 }
 
 /* Returns how many ring files of a process are still in the memory file
- * system. */
+ * system. Process numbers come again: a ring that is older than the folder is
+ * of another test's dead program, and its name says when it was made. */
 static inline size_t rig_rings(pid_t pid) {
     char pattern[128];
     glob_t g;
-    snprintf(pattern, sizeof pattern, "/dev/shm/opscope-*-%d-*", (int)pid);
-    int rc = glob(pattern, 0, NULL, &g);
-    size_t n = rc == 0 ? g.gl_pathc : 0;
-    if (rc == 0) globfree(&g);
+    size_t n = 0;
+    snprintf(pattern, sizeof pattern, "/dev/shm/opscope-%u-%d-*",
+             (unsigned)getuid(), (int)pid);
+    if (glob(pattern, 0, NULL, &g) != 0) return 0;
+    for (size_t i = 0; i < g.gl_pathc; i++)
+        n += strtoull(strrchr(g.gl_pathv[i], '-') + 1, NULL, 16) >= rig_made_ns;
+    globfree(&g);
     return n;
 }
 

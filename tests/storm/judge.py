@@ -194,13 +194,13 @@ def read_line(at, plane, line, keys):
         number = stats.get("counter_value" if at.counters else
                            "seq" if at.host else "correlation_id")
         at.add(key, number, cut)
-        if at.tid is not None:  # `ops` leaves out what has no thread
+        if at.host and not at.counters:  # `ops` has the host's, async too
             at.a.named[f"s{key[0]}.{key[1]}"] += 1
     for number, n in plain.items():
         key = keys[number]
         at.add(key, None, False)
         at.a.whole[key] += n - 1
-        if at.tid is not None:
+        if at.host and not at.counters:
             at.a.named[f"s{key[0]}.{key[1]}"] += n
 
 

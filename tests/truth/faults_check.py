@@ -27,18 +27,27 @@ RIGHT = {
     "launch": {"launch-bound"},
     "optloop": {"launch-bound", "slow-op"},
     "fp32": {"low-precision-off"},
+    "reentrant": {"recompute"},
+    "attention": {"slow-attention"},
     "leak": {"memory-leak"},
+    "eagerloop": {"not-jitted"},
+    "newgraph": {"recompile"},
 }
 # Other programs whose trouble is known: what comes first, or None: nothing.
 KNOWN = {
     "torch_ddp": "straggler",  # rank 1 sleeps
+    "torch_gloo4": "straggler",  # rank 2 sleeps
+    "torch_gloo4/torch_gloo4_rank0.pt.trace.json.gz": "comm-exposed",
+    "tf_workers": "straggler",  # worker 1 sleeps
     "jax_mlp/vm.xplane.pb": "input-bound",  # load_batch
+    "xprof/jax_cpu.xplane.pb.gz": "input-bound",  # load_batch, on a CPU
     "tf_graph": "input-bound",  # a map of 20 ms, no prefetch
     "tf_graph_fast": None,  # the same, repaired
-    "tf_eager": "launch-bound",  # no tf.function
+    "tf_eager": "not-jitted",  # no tf.function
     "compile/torch.pt.trace.json.gz": "recompile",
     "compile/jax.xplane.pb.gz": "recompile",
 }
+SUFFIXES = (".pt.trace.json.gz", ".xplane.pb.gz")
 POINTS = 15
 TUNED = 5
 
@@ -49,9 +58,9 @@ def hints(path):
             for r in lib.rows("hints", path, real=float)]
 
 
-def check(name):
+def check(name, suffix):
     """What is wrong with the hints of that program, or None."""
-    found = hints(os.path.join(DATA, name + ".pt.trace.json.gz"))
+    found = hints(os.path.join(DATA, name + suffix))
     base = name.split(".")[0]
     if name.endswith(".fixed"):
         again = [f for f in found if f[0] in RIGHT[base] - {"launch-bound",
@@ -74,10 +83,11 @@ def check(name):
 def main():
     bad = 0
     for file in sorted(os.listdir(DATA)):
-        if not file.endswith(".pt.trace.json.gz"):
+        suffix = next((x for x in SUFFIXES if file.endswith(x)), None)
+        if suffix is None:
             continue
-        name = file[:-len(".pt.trace.json.gz")]
-        why = check(name)
+        name = file[:-len(suffix)]
+        why = check(name, suffix)
         bad += why is not None
         print("ok faults/%s" % name if why is None
               else "not ok faults/%s: %s" % (name, why))

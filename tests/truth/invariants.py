@@ -32,7 +32,8 @@ SIGNED = {
     ("launch", "delay_p95_us"),
     # values that somebody sampled or logged
     ("counters", "min"), ("counters", "mean"), ("counters", "max"),
-    ("counters", "last"), ("watch", "value"), ("scalars", "last"),
+    ("counters", "last"), ("counters", "total"), ("watch", "value"),
+    ("scalars", "last"),
     ("scalars", "min"), ("scalars", "max"), ("scalars", "mean"),
     ("scalars", "value"), ("info", "value"), ("overview", "value"),
 }
@@ -69,11 +70,14 @@ WITHIN = [
     ("idle", "worst_us", "total_us"), ("comm", "exposed_us", "total_us"),
     ("launch", "delay_p50_us", "delay_p95_us"),
     ("launch", "queue_min", "queue_p50"),
+    ("launch", "queue_p50", "queue_max"),
     ("launch", "short_kernels", "kernels"),
     ("launch", "graph_kernels", "kernels"),
     ("counters", "min", "mean"), ("counters", "mean", "max"),
     ("scalars", "min", "max"),
     ("compile", "recompiles", "count"),
+    ("steps", "bare_us", "dur_us"), ("steps", "bare_low_us", "bare_us"),
+    ("steps", "bare_us", "bare_high_us"), ("steps", "bare_high_us", "dur_us"),
 ]
 # Parts that sum to a whole in each row: (analysis, whole, parts)
 SUMS = [("steps", "dur_us", PHASES),
@@ -271,6 +275,28 @@ def check_steps(doc, rows):
     return wrong
 
 
+def check_bare(doc, rows):
+    """No less than the device was busy; a range where it is an estimate; a
+    figure that was measured is the same in all steps."""
+    wrong, by = [], Decimal("1e-9")
+    for r in rows:
+        if r.get("bare_us") is None:
+            continue
+        busy = (r["device_busy_pct"] or 0) * r["dur_us"] / 100
+        if r["bare_us"] < busy - unit_of(doc, "bare_us") * 2 - busy * by:
+            wrong.append("step %s: bare %s, busy %s" % (
+                r.get("step"), r["bare_us"], busy))
+        if (r["bare_low_us"] is None) != (r["bare_is"] != "estimated") or \
+                (r["bare_low_us"] is None) != (r["bare_high_us"] is None):
+            wrong.append("step %s: a range without an estimate, or none with "
+                         "one" % r.get("step"))
+        if r["bare_is"] == "measured" and r["bare_measured_us"] is not None \
+                and r["bare_us"] != r["bare_measured_us"]:
+            wrong.append("step %s: measured, and not the measured figure"
+                         % r.get("step"))
+    return wrong[:3]
+
+
 def check_input(doc, rows):
     """Own time is exposed or hidden. With --steps a wait may have begun in the
     step before, and more is exposed than own."""
@@ -313,6 +339,7 @@ def problems_of(analysis, doc):
         wrong += check_tree(doc, rows)
     if analysis == "steps":
         wrong += check_steps(doc, rows)
+        wrong += check_bare(doc, rows)
     if analysis == "input":
         wrong += check_input(doc, rows)
     if analysis == "counters" or analysis == "scalars" and rows and \
@@ -393,6 +420,38 @@ def check_path(docs, wrong):
               if v not in want[k] and v != sum(want[k])]
 
 
+def check_one_bare(docs, wrong):
+    """overview and hints show the bare step of steps: its median, the lower
+    one of two. Hints look at one host alone."""
+    steps = docs.get(("steps",))
+    if steps is None:
+        return
+    every = table(steps)
+    if any(not r.get("cut") for r in every):  # cut ones are no measure
+        every = [r for r in every if not r.get("cut")]
+    rows = [r for r in every if r.get("bare_us") is not None]
+    if not rows:
+        return
+    figures = sorted(r["bare_us"] for r in rows)
+    unit = unit_of(steps, "bare_us") * 2
+    for r in table(docs[("overview",)]) if ("overview",) in docs else []:
+        if r["metric"] == "without the profiler" and abs(
+                r["value"] - figures[(len(figures) - 1) // 2]) > unit:
+            wrong.append("overview: bare %s, steps have %s" % (
+                r["value"], figures[(len(figures) - 1) // 2]))
+    hints = docs.get(("hints",))
+    one = len({r["host"] for r in rows}) == 1 and \
+        len(steps["sources"]) == 1 and len(rows) == len(every)
+    for r in table(hints) if hints is not None and one else []:
+        # with its part of what other steps compile
+        if "other steps compile" in " ".join(hints["remarks"]) and \
+                r["step_us"] > figures[(len(figures) - 1) // 2]:
+            continue
+        if abs(r["step_us"] - figures[(len(figures) - 1) // 2]) > unit:
+            wrong.append("hints: a step of %s, steps have %s" % (
+                r["step_us"], figures[(len(figures) - 1) // 2]))
+
+
 def check_same(docs, wrong):
     """One figure by two names."""
     for a, x, b, y in (
@@ -431,7 +490,7 @@ def problems_together(docs):
     good = {w: d for w, d in docs.items()
             if not any(TOO_LARGE in s for s in d["remarks"])}
     for check in (check_memory, check_idle, check_same, check_device,
-                  check_exposed, check_path):
+                  check_exposed, check_path, check_one_bare):
         check(good, wrong)
     return wrong
 

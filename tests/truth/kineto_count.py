@@ -197,6 +197,45 @@ def check(path):
     return not wrong
 
 
+def check_job(folder):
+    """Rows are of all ranks, those of --by rank of one: counted per file."""
+    files = sorted(glob.glob(os.path.join(DATA, folder, "*.pt.trace.json*")))
+    calls = [collections.Counter() for _ in files]
+    times = [collections.Counter() for _ in files]
+    for i, path in enumerate(files):
+        for ev in load(path)["traceEvents"]:
+            if ev.get("ph") == "X" and ev.get("cat") == "kernel":
+                calls[i][ev["name"]] += 1
+                times[i][ev["name"]] += ns(ev["dur"])
+    wrong = []
+    path = os.path.join(DATA, folder)
+    rows = run("kernels", path)
+    if len(rows) != len({r["name"] for r in rows}):
+        wrong.append("a kernel has two rows")
+    for r in rows:
+        have = int(r["calls"]), ns(r["total_us"])
+        want = [sum(c[r["name"]] for c in v) for v in (calls, times)]
+        if have != tuple(want):
+            wrong.append("%s has %s, not %s" % (r["name"], have, want))
+    if len(rows) != len(set().union(*calls)):
+        wrong.append("%d kernels" % len(rows))
+    rows = run("kernels", path, "--by", "rank")
+    if sum(len(c) for c in calls) != len(rows):
+        wrong.append("%d rows by rank" % len(rows))
+    # an op's rows by rank are what the rank's own file has
+    for i, one in enumerate(files):
+        have = {(r["name"], r["kind"]): r["calls"]
+                for r in run("ops", path, "--by", "rank")
+                if r["host"] and r["host"].endswith("rank %d" % i)}
+        want = {(r["name"], r["kind"]): r["calls"] for r in run("ops", one)
+                if r["kind"] != "memory"}
+        if have != want:
+            wrong.append("ops of rank %d differ from its file's" % i)
+    print("not ok kineto_count job %s: %s" % (folder, "; ".join(wrong[:5]))
+          if wrong else "ok kineto_count job %s" % folder)
+    return not wrong
+
+
 def main(argv):
     files = argv or sorted(
         p for p in glob.glob(os.path.join(DATA, "**", "*.pt.trace.json*"),
@@ -204,7 +243,10 @@ def main(argv):
     if not files:
         print("not ok kineto_count: no profile in tests/data")
         return 1
-    return 0 if all([check(p) for p in files]) else 1
+    good = all([check(p) for p in files])
+    if not argv:
+        good &= all([check_job(d) for d in ("torch_ddp", "torch_gloo4")])
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

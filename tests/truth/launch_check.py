@@ -94,7 +94,8 @@ def count(launches):
                    "delay_p50_us": rank(g["delay"], 50),
                    "delay_p95_us": rank(g["delay"], 95),
                    "queue_p50": rank(g["queue"], 50),
-                   "queue_min": min(g["queue"]), "kernels": sum(g["kernels"]),
+                   "queue_min": min(g["queue"]), "queue_max": max(g["queue"]),
+                   "kernels": sum(g["kernels"]),
                    "short_kernels": sum(g["short"]),
                    "graph_kernels": sum(g["graph"])}
             for name, g in rows.items()}

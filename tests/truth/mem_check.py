@@ -131,10 +131,28 @@ def torch_memory(events):
     return sorted(out, key=lambda m: m[1])
 
 
+def add_shared(events):
+    """The level after each event of a device. Shared memory is reported with a total
+    of 0, beside the allocator's own: it is counted by address and added."""
+    told, shared, steps = 0, {}, []
+    before = 0  # blocks that are freed here and were not allocated here
+    for _, _, size, addr, total in events:
+        if size > 0 and total == 0:
+            shared[addr] = size
+        elif size < 0 and total == 0 and (addr in shared or told + size != 0):
+            before += 0 if shared.pop(addr, None) else -size
+        else:
+            told = total
+        steps.append((told, sum(shared.values()), before))
+    return [t + s + before - b for t, s, b in steps]
+
+
 def check_replay(path, name):
-    mine = collections.defaultdict(int)
-    for device, _, _, _, total in torch_memory(load(path)):
-        mine[device] = max(mine[device], total)
+    mine, events = {}, collections.defaultdict(list)
+    for e in torch_memory(load(path)):
+        events[e[0]].append(e)
+    for device, of in events.items():
+        mine[device] = max(add_shared(of))
     _, rows = run("memory", path)
     got = {r["device"]: r["peak_bytes"] for r in rows}
     return say("replay " + name, [] if got == dict(mine) else

@@ -331,9 +331,10 @@ def check_parameters(t, path, name):
     steps = {e[2] for e in t.x["user_annotation"]
              if e[2].startswith("ProfilerStep#")}
     for e in t.x["cpu_op"]:
-        if e[2] != "torch::autograd::AccumulateGrad":
+        if e[2] != "torch::autograd::AccumulateGrad" or \
+                "Input Dims" not in e[4]:
             continue
-        dims, n = e[4].get("Input Dims", [[]])[0], 1
+        dims, n = e[4]["Input Dims"][0], 1
         for d in dims:
             n *= int(d)
         size += n

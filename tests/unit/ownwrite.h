@@ -204,8 +204,9 @@ static inline void own_close(struct out *file, struct own_plane *p) {
     out_free(&p->body);
 }
 
-/* Writes what stop writes behind the planes. */
-static inline void own_environment(struct out *file) {
+/* Writes what stop writes behind the planes of a recording that began then, ns
+ * since 1970. */
+static inline void own_environment_at(struct out *file, int64_t start) {
     static const char *const keys[] = {"profile_start_time",
                                        "profile_stop_time"};
     struct out p = {0};
@@ -218,10 +219,14 @@ static inline void own_environment(struct out *file) {
         out_msg(&e, 2, &m);
         out_msg(&p, 5, &e);
         out_int(&s, 1, i + 1);
-        out_int(&s, 3, OWN_START + i * 1000000000);
+        out_int(&s, 3, start + i * 1000000000);
         out_msg(&p, 6, &s);
     }
     out_msg(file, 1, &p);
+}
+
+static inline void own_environment(struct out *file) {
+    own_environment_at(file, OWN_START);
 }
 
 #endif

@@ -54,6 +54,26 @@ static struct ops_result *run_it(const struct ops_profile *p, const char *name,
     return r;
 }
 
+static void a_region_is_asked_for_by_name_and_instance(void **state) {
+    (void)state;
+    struct ops_profile *p = open_it(cnn);
+    struct ops_result *r = run_it(p, "steps", "region=forward%2A&instance=1");
+    char *out = command_output("steps tests/data/torch_cnn/"
+                               "torch_cnn.pt.trace.json.gz --format json "
+                               "--region 'forward*' --instance 1");
+    size_t len;
+    char *json = ops_result_json(r, &len);
+    assert_string_equal(json, out);
+    assert_int_equal(ops_result_rows(r), 1);
+    ops_text_free(json);
+    free(out);
+    ops_result_free(r);
+    struct ops_err e;
+    assert_int_equal(ops_run(p, "ops", "region=nobody", &r, &e), OPS_EUSAGE);
+    assert_non_null(strstr(e.text, "no region matches 'nobody'"));
+    ops_close(p);
+}
+
 static void every_analysis_prints_what_the_command_prints(void **state) {
     (void)state;
     struct ops_profile *p = open_it(cnn);
@@ -276,6 +296,7 @@ static void profiles_open_in_several_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_region_is_asked_for_by_name_and_instance),
         cmocka_unit_test(every_analysis_prints_what_the_command_prints),
         cmocka_unit_test(options_are_the_command_lines),
         cmocka_unit_test(profiles_side_by_side_have_a_column),

@@ -2,6 +2,7 @@
  * How far the reading interface reaches: several paths and runs, progress and
  * cancelling, sources, and the list of what can be asked for. */
 #include "opscope/opscope.h"
+#include "rec/temp.h"
 #include "ring/sanitized.h"
 
 #include <dirent.h>
@@ -23,7 +24,7 @@ static const char cpu[] = "tests/data/torch_cpu/torch_cpu.pt.trace.json.gz";
 static const char cnn[] = "tests/data/torch_cnn/torch_cnn.pt.trace.json.gz";
 static const char box0[] = "tests/data/record/box_0.xplane.pb";
 static const char box1[] = "tests/data/record/box_1.xplane.pb";
-static char dir[] = "/tmp/opscope-reach-XXXXXX";
+static char dir[TEMP_MAX];
 
 /* --- files -------------------------------------------------------------- */
 
@@ -64,7 +65,7 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 
 static int set_up(void **state) {
     (void)state;
-    if (mkdtemp(dir) == NULL) return -1;
+    if (mkdtemp(temp_name(dir, "reach")) == NULL) return -1;
     return setenv("TMPDIR", dir, 1);
 }
 

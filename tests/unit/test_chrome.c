@@ -586,8 +586,32 @@ static void many_devices_take_linear_time(void **state) {
     free(g.s);
 }
 
+/* The line "Steps" that XProf draws for a device marks the steps, unless the
+ * host does. */
+static void a_line_of_steps_marks_them(void **state) {
+    (void)state;
+#define DEVICE_LINES                                                           \
+    "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{"            \
+    "\"name\":\"/device:GPU:0\"}},{\"ph\":\"M\",\"name\":\"thread_name\","     \
+    "\"pid\":1,\"tid\":2,\"args\":{\"name\":\"Steps\"}},"                      \
+    "{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":0,\"dur\":9,\"name\":\"41\"},"   \
+    "{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":10,\"dur\":9,\"name\":\"42\"},"  \
+    "{\"ph\":\"X\",\"pid\":1,\"tid\":3,\"ts\":1,\"dur\":5,\"name\":\"k\"}"
+    struct feed f = feed_text(DEVICE_LINES "]");
+    assert_int_equal(f.t->nsteps, 2);
+    assert_int_equal(f.t->steps[1].number, 42);
+    feed_free(&f);
+    f = feed_text(DEVICE_LINES ",{\"ph\":\"X\",\"pid\":9,\"tid\":9,\"ts\":0,"
+                               "\"dur\":20,\"name\":\"train\",\"args\":{"
+                               "\"step_num\":\"5\"}}]");
+    assert_int_equal(f.t->nsteps, 1);
+    assert_int_equal(f.t->steps[0].number, 5);
+    feed_free(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_of_steps_marks_them),
         cmocka_unit_test(an_object_or_a_bare_list_will_do),
         cmocka_unit_test(lists_given_twice_are_both_read),
         cmocka_unit_test(what_is_no_trace_is_refused_in_words),

@@ -190,6 +190,56 @@ static void shapes_that_changed_are_the_reason(void **state) {
     feed_free(&f);
 }
 
+/* A size that became a symbol is handed over as a number beside the tensor. */
+static void numbers_among_the_inputs_are_no_tensors(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"schemaVersion\":1,\"traceEvents\":[" X("Torch-Compiled Region: 0/0", 0, 9, "") "," X(
+            "CompiledFunction", 1, 5,
+            "\"Input type\":[\"float\",\"float\"],"
+            "\"Input Dims\":[[64],[32, 64]]") "," X("dynamo", 10, 50,
+                                                    "") "," X("Torch-Compiled "
+                                                              "Region: 0/1",
+                                                              70, 9,
+                                                              "") "," X("Compil"
+                                                                        "edFunc"
+                                                                        "tion",
+                                                                        71, 5,
+                                                                        "\"Inpu"
+                                                                        "t "
+                                                                        "type\""
+                                                                        ":["
+                                                                        "\"floa"
+                                                                        "t\","
+                                                                        "\"Scal"
+                                                                        "ar\","
+                                                                        "\"floa"
+                                                                        "t\"],"
+                                                                        "\"Inpu"
+                                                                        "t "
+                                                                        "Dims\""
+                                                                        ":[[64]"
+                                                                        ",[],["
+                                                                        "48, "
+                                                                        "64]]") "," X("dynamo",
+                                                                                      90,
+                                                                                      5,
+                                                                                      "") "," X("Torch-Compiled Region: 1/3",
+                                                                                                100,
+                                                                                                9,
+                                                                                                "") "]}";
+    struct feed f = feed_text(text);
+    struct result r = tiny_run(f.t, "compile", NULL, NULL);
+    assert_string_equal(tiny_cell(&r, 0, "reason")->s,
+                        "shape of tensor 1: [48, 64], before [32, 64] "
+                        "(dimension 0: 32 -> 48)");
+    /* of the other frame nothing is known, and the line says of which */
+    assert_int_equal(tiny_int(&r, "frame 1", "recompiles"), 1);
+    assert_true(tiny_misses(&r, "what made frame 1 compile again"));
+    result_free(&r);
+    feed_free(&f);
+}
+
 /* With stacks the first Python frame in the region is the function. */
 static void stacks_name_the_function(void **state) {
     (void)state;
@@ -220,6 +270,7 @@ int main(void) {
         cmocka_unit_test(jit_that_ran_before_is_compiled_again),
         cmocka_unit_test(capture_lasts_from_begin_to_end),
         cmocka_unit_test(shapes_that_changed_are_the_reason),
+        cmocka_unit_test(numbers_among_the_inputs_are_no_tensors),
         cmocka_unit_test(stacks_name_the_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

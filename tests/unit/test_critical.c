@@ -193,6 +193,26 @@ static void device_only(void **state) {
     trace_free(t);
 }
 
+/* What a framework's machinery does is done for an op, or for a region. */
+static void machinery_has_the_name_of_its_op(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = step(t, 100);
+    tiny_span(t, th, SPAN_RUNTIME, "EagerExecute", 0, 40);
+    tiny_span(t, th, SPAN_OP, "Conv2D", 10, 30);
+    tiny_span(t, th, SPAN_RUNTIME, "KernelAndDeviceFunc::Run", 15, 20);
+    tiny_span(t, th, SPAN_ANNOTATION, "train_fn", 50, 50);
+    tiny_span(t, th, SPAN_RUNTIME, "FunctionRun", 60, 30);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "critical", NULL, NULL);
+    assert_int_equal(sum(&r), t->steps[0].dur);
+    assert_int_equal(on_path(&r, "host", "Conv2D"), 30);
+    assert_int_equal(on_path(&r, "host", "train_fn"), 30);
+    assert_int_equal(on_path(&r, "host", "EagerExecute"), 10);
+    result_free(&r);
+    trace_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_bound),
@@ -204,6 +224,7 @@ int main(void) {
         cmocka_unit_test(launched_during_a_wait),
         cmocka_unit_test(nothing_to_walk),
         cmocka_unit_test(device_only),
+        cmocka_unit_test(machinery_has_the_name_of_its_op),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The line of a step, its graph, and running it again. */
+#include "unit/feed.h"
 #include "unit/tiny.h"
 
-#include "analyze/hints/hint.h"
+#include "analyze/steps/overhead.h"
+#include "analyze/steps/replay.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +13,7 @@ struct studied {
     struct host_side h;
     struct deps d;
     struct plan p;
+    struct overhead cost;
 };
 
 static void study(struct studied *s, struct trace *t, int64_t per_event) {
@@ -18,8 +21,11 @@ static void study(struct studied *s, struct trace *t, int64_t per_event) {
     s->t = t;
     tiny_seal(t);
     assert_int_equal(host_side_init(&s->h, t, 0, NULL, &e), 0);
+    s->cost = (struct overhead){.known = true};
+    for (int k = 0; k < SPAN_KINDS; k++) s->cost.event[k] = per_event;
+    s->h.overhead = &s->cost;
     assert_int_equal(deps_build(&s->d, &s->h, 0, &e), 0);
-    assert_int_equal(plan_init(&s->p, &s->d, t, per_event, &e), 0);
+    assert_int_equal(plan_init(&s->p, &s->d, t, 1, &e), 0);
 }
 
 static void done(struct studied *s) {
@@ -196,9 +202,9 @@ static void recording_is_taken_off(void **state) {
     tiny_span(t, th, SPAN_OP, "op", 10, 40);
     struct studied s;
     study(&s, t, 4 * US);
-    /* the op's begin and end: two halves of 4 us; the marker's begin is the
-     * line's own */
-    assert_int_equal(replay(&s.p), 96 * US);
+    /* two halves of 4 us, the op's begin and end, and the marker's begin; its
+     * end is the next step's */
+    assert_int_equal(replay(&s.p), 94 * US);
     done(&s);
 }
 
@@ -252,6 +258,59 @@ static void typical_steps(void **state) {
     trace_free(t);
 }
 
+/* Two kernels on streams 7 and 9, launched at 20 and 200. A record says that
+ * stream `waiting` waited, from `at` on, for the event that a call at 300
+ * recorded on stream `on`. */
+static struct feed recorded_wait(int at, int waiting, int on) {
+    char text[2000];
+    snprintf(text, sizeof text,
+             "{\"schemaVersion\":1,\"traceEvents\":["
+#define CALL(name, ts, id)                                                     \
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"" name                  \
+    "\",\"pid\":1,\"tid\":1,\"ts\":" #ts                                       \
+    ",\"dur\":5,\"args\":{\"correlation\":" #id "}},"
+#define WORK(stream, ts, id)                                                   \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,"               \
+    "\"tid\":" #stream ",\"ts\":" #ts                                          \
+    ",\"dur\":50,\"args\":{\"device\":0,\"stream\":" #stream                   \
+    ",\"correlation\":" #id "}},"
+             CALL("cudaLaunchKernel", 20, 1) WORK(7, 30, 1) /* */
+             CALL("cudaLaunchKernel", 200,
+                  2) WORK(9, 210, 2) CALL("cudaEventRecord", 300, 3)
+#undef CALL
+#undef WORK
+                 "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"w\",\"pid\":0,"
+                 "\"tid\":%d,\"ts\":%d,\"dur\":1,\"args\":{\"device\":0,"
+                 "\"stream\":%d,\"cuda_sync_kind\":\"Stream Wait Event\","
+                 "\"wait_on_stream\":%d,"
+                 "\"wait_on_cuda_event_record_corr_id\":3}},"
+                 "{\"ph\":\"X\",\"cat\":\"user_annotation\","
+                 "\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":0,"
+                 "\"dur\":1000}]}",
+             waiting, at, waiting, on);
+    return feed_text(text);
+}
+
+/* A file may say that work waited for what was launched only later: that
+ * cannot be, and running it again would never come to an end. */
+static void nothing_waits_for_what_is_launched_later(void **state) {
+    (void)state;
+    for (int backwards = 0; backwards < 2; backwards++) {
+        struct feed f = backwards ? recorded_wait(10, 7, 9)
+                                  : recorded_wait(100, 9, 7);
+        struct host_side h;
+        struct deps d;
+        assert_int_equal(host_side_init(&h, f.t, 0, NULL, &f.e), 0);
+        assert_int_equal(deps_build(&d, &h, 0, &f.e), 0);
+        assert_int_equal(d.nworks, 2);
+        assert_int_equal(d.works[0].after, DEP_NONE);
+        assert_int_equal(d.works[1].after, backwards ? DEP_NONE : 0);
+        deps_free(&d);
+        host_side_free(&h);
+        feed_free(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(line_covers_the_step),
@@ -261,6 +320,7 @@ int main(void) {
         cmocka_unit_test(waits_for_what_is_left),
         cmocka_unit_test(waits_for_what_was_launched),
         cmocka_unit_test(streams_wait_for_each_other),
+        cmocka_unit_test(nothing_waits_for_what_is_launched_later),
         cmocka_unit_test(recording_is_taken_off),
         cmocka_unit_test(input_is_told_apart),
         cmocka_unit_test(typical_steps),

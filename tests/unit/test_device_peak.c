@@ -139,10 +139,13 @@ static void unknown_names_are_worked_out(void **state) {
     /* XProf's figures for the same device */
     near(p.flops[DTYPE_FP16], 1070530.56e9, 1);
     near(p.bytes_per_s, 4814.304e9, 1);
+    assert_string_equal(p.source, "132 units x 1.98 GHz, compute capability "
+                                  "9.0; memory: the profile");
     near(p.flops[DTYPE_FP16] / p.bytes_per_s, 222.365, 0.001);
     t->devices[d].model = trace_str(t, bytes_of("AMD Radeon Graphics"));
     assert_true(device_peak_of(t, d, NULL, &p, &e));
     near(p.flops[DTYPE_FP16], 0, 0);
+    assert_string_equal(p.source, "the profile's own figure");
     assert_true(device_peak_of(t, ROW_NONE, "fp32=1e12", &p, &e));
     assert_false(device_peak_of(t, ROW_NONE, NULL, &p, &e));
     trace_free(t);

@@ -2,6 +2,7 @@
  * The writer of event files, read back here by hand: frame by frame, every
  * checksum by division. The disk's misfortunes are played by a pwrite of our
  * own. tests/live reads the same files with TensorBoard. */
+#include "rec/temp.h"
 #include "ring/eventfile.h"
 
 #include "base/pb.h"
@@ -44,7 +45,7 @@ static bool look_at_syscall(long number, const long arg[6], long *result) {
 }
 
 struct fixture {
-    char dir[64];
+    char dir[TEMP_MAX];
     int fd; /* of it */
     struct eventfile f;
 };
@@ -52,9 +53,7 @@ struct fixture {
 static int set_up(void **state) {
     struct fixture *x = malloc(sizeof *x);
     assert_non_null(x);
-    const char *tmp = getenv("TMPDIR");
-    snprintf(x->dir, sizeof x->dir, "%.40s/eventsXXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(x->dir));
+    assert_non_null(mkdtemp(temp_name(x->dir, "events")));
     disk_left = disk_piece = -1;
     x->fd = open(x->dir, O_PATH | O_DIRECTORY);
     assert_true(x->fd >= 0);

@@ -152,11 +152,23 @@ static void run_options(struct visit *v) {
             run_one(v, more[i].option, more[i].value);
 }
 
+/* Is there a span of a host thread that has a length? */
+static bool has_region(const struct trace *t) {
+    for (size_t i = 0; i < t->spans.n; i++) {
+        const struct track *tr = &t->tracks[t->spans.track[i]];
+        if (tr->device == ROW_NONE && tr->kind == TRACK_THREAD &&
+            t->spans.kind[i] < SPAN_KERNEL && !t->spans.flags[i])
+            return true;
+    }
+    return false;
+}
+
 /* Runs one analysis in all the ways that it can be asked. */
 static void run_analysis(struct visit *v) {
     char number[32];
     run_one(v, NULL, NULL);
     run_options(v);
+    if (has_region(v->t)) run_one(v, "region", "*");
     if (v->t->nsteps == 0) return;
     snprintf(number, sizeof number, "%lld", (long long)v->t->steps[0].number);
     run_one(v, "steps", number);

@@ -132,6 +132,30 @@ static struct trace *many_ranks(int64_t n) {
     return t;
 }
 
+/* Threads, and a device of which nothing was recorded. */
+static struct trace *many_threads_alone(int64_t n) {
+    struct trace *t = tiny_new(false, false);
+    put_marker(t, tiny_thread(t, 1), 0, 0, 10 * n);
+    put_marker(t, tiny_thread(t, 1), 1, 10 * n, 10 * n);
+    for (int64_t i = 0; i < 16 * n; i++)
+        tiny_span(t, tiny_thread(t, 2 + i), SPAN_OP, "aten::mm", i, 3);
+    return t;
+}
+
+/* Instances of one region, each on a thread of its own, all at the same
+ * time. */
+static struct trace *many_instances_at_once(int64_t n) {
+    struct trace *t = tiny_new(false, false);
+    n /= 16;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t thread = tiny_thread(t, 1 + i);
+        tiny_span(t, thread, SPAN_ANNOTATION, "work", i, 100 * n);
+        for (int64_t k = 0; k < 40; k++)
+            tiny_span(t, thread, SPAN_OP, "aten::mm", n + 2 * k * n, n);
+    }
+    return t;
+}
+
 struct kind {
     const char *name;
     struct trace *(*make)(int64_t n);
@@ -193,6 +217,68 @@ GROWS(many_threads_and_steps)
 GROWS(many_streams_and_threads)
 GROWS(many_allocators)
 GROWS(many_ranks)
+GROWS(many_threads_alone)
+
+/* What the first look at a window by name costs: a view keeps what was worked
+ * out. */
+static double region_cost(int64_t n) {
+    struct trace *t = many_instances_at_once(n);
+    tiny_seal(t);
+    double start = cpu_now();
+    struct result r = tiny_run(t, "steps", "region", "work");
+    double took = cpu_now() - start;
+    result_free(&r);
+    trace_free(t);
+    return took;
+}
+
+static void grows_as_many_instances_at_once(void **state) {
+    (void)state;
+    const double noise = 0.002;
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double one = region_cost(FEW) + noise, eight = region_cost(MANY);
+        if (eight / one < best) best = eight / one;
+    }
+    if (best > BOUND)
+        fail_msg("steps of 8 times as many instances take %.0f times as long",
+                 best);
+}
+
+/* Counters of n launches that all begin at once, among as many ops. */
+static double counters_cost(int64_t n) {
+    struct trace *t = tiny_new(true, false);
+    uint32_t c = trace_counter(t, 0, bytes_of("sm"), bytes_of(""), ROW_NONE);
+    t->counters[c].ranges = t->counters[c].launched = true;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t thread = tiny_thread(t, 1);
+        tiny_span(t, thread, SPAN_OP, "aten::mm", 5, 20);
+        tiny_span(t, thread, SPAN_API, "cudaLaunchKernel", 5, 1);
+        trace_sample(t, c, 5 * US, 1);
+    }
+    tiny_seal(t);
+    double start = cpu_now();
+    struct result r = tiny_run(t, "counters", "by", "op");
+    double took = cpu_now() - start;
+    assert_int_equal(r.nrows, 1);
+    assert_string_equal(tiny_cell(&r, 0, "op")->s, "aten::mm");
+    assert_int_equal(tiny_cell(&r, 0, "samples")->i, n);
+    result_free(&r);
+    trace_free(t);
+    return took;
+}
+
+static void grows_as_counted_launches(void **state) {
+    (void)state;
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double one = counters_cost(4 * FEW) + 0.002;
+        double eight = counters_cost(4 * MANY);
+        if (eight / one < best) best = eight / one;
+    }
+    if (best > BOUND)
+        fail_msg("counters of 8 times as many takes %.0f times as long", best);
+}
 
 /* The mean over many devices is asked of their levels, that over a few of each
  * in turn: the answers are the same, to the picosecond. */
@@ -261,6 +347,9 @@ int main(void) {
         cmocka_unit_test(grows_as_many_streams_and_threads),
         cmocka_unit_test(grows_as_many_allocators),
         cmocka_unit_test(grows_as_many_ranks),
+        cmocka_unit_test(grows_as_counted_launches),
+        cmocka_unit_test(grows_as_many_threads_alone),
+        cmocka_unit_test(grows_as_many_instances_at_once),
         cmocka_unit_test(sums_of_many_are_those_of_each),
         cmocka_unit_test(a_window_is_the_sum_of_its_steps),
     };

@@ -89,7 +89,10 @@ static void expect_row(const struct result *r, size_t k, const char *id,
     if (k >= r->nrows) fail_msg("no hint %zu, want %s", k, id);
     assert_string_equal(tiny_cell(r, k, "id")->s, id);
     double got = (double)tiny_cell(r, k, "save_us")->i / US;
-    if (fabs(got - us) > 0.001) fail_msg("%s saves %f, not %f", id, got, us);
+    /* a share of the step as recorded, which what is run again misses a little
+     */
+    if (fabs(got - us) > us / 100 + 0.001)
+        fail_msg("%s saves %f, not %f", id, got, us);
 }
 
 static void expect_only(struct result r, const char *id, double us) {

@@ -6,138 +6,11 @@
  *   a launch  its work starts at the end of its call, 1.2 us after the work
  *             before it on the stream
  *   a wait    ends after the work, and takes what it took after that */
-#include "unit/tiny.h"
+#include "unit/hint_script.h"
 
+#include "analyze/hints/hint.h"
+#include "base/array.h"
 #include "unit/job.h"
-#include <math.h>
-
-/* A file under way, in the manner of torch. Times in us from the step's
- * start. */
-struct script {
-    char *s;
-    size_t n;
-    int id;
-    int64_t at; /* the step's start */
-    bool grad;  /* as the test likes */
-};
-
-enum { SCRIPT_TEXT = 1 << 17, STEPS = 4 };
-
-static void put(struct script *p, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static void put(struct script *p, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(p->s + p->n, SCRIPT_TEXT - p->n, fmt, ap);
-    va_end(ap);
-    assert_true(n >= 0 && p->n + (size_t)n < SCRIPT_TEXT);
-    p->n += (size_t)n;
-}
-
-static void span(struct script *p, const char *cat, const char *name, double ts,
-                 double dur, const char *args) {
-    put(p,
-        ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":9,\"tid\":9,"
-        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{%s}}",
-        cat, name, (double)p->at + ts, dur, args);
-}
-
-static void op(struct script *p, const char *name, double ts, double dur) {
-    span(p, "cpu_op", name, ts, dur, "");
-}
-
-static void call(struct script *p, const char *name, double ts, double dur) {
-    span(p, "cuda_runtime", name, ts, dur, "");
-}
-
-/* Adds a call that fills [ts, ts + dur), and its device work. */
-static void work(struct script *p, const char *cat, const char *name, double ts,
-                 double dur, int stream, double start, double takes,
-                 const char *args) {
-    char link[40];
-    snprintf(link, sizeof link, "\"correlation\":%d", ++p->id);
-    span(p, "cuda_runtime",
-         strcmp(cat, "kernel") == 0 ? "cudaLaunchKernel" : "cudaMemcpyAsync",
-         ts, dur, link);
-    put(p,
-        ",{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":0,"
-        "\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"device\":0,"
-        "\"stream\":%d,%s%s%s}}",
-        cat, name, stream, (double)p->at + start, takes, stream, link,
-        *args ? "," : "", args);
-}
-
-/* Adds an op of 10 us that is all one launch. */
-static void kernel(struct script *p, const char *name, const char *kernel_name,
-                   double ts, double start, double takes, const char *args) {
-    op(p, name, ts, 10);
-    work(p, "kernel", kernel_name, ts, 10, 7, start, takes, args);
-}
-
-static struct script begin(const char *device) {
-    struct script p = {.s = calloc(1, SCRIPT_TEXT + 64)};
-    assert_non_null(p.s);
-    put(&p,
-        "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,"
-        "\"name\":\"%s\",\"numSms\":132}],\"traceEvents\":[{}",
-        device);
-    return p;
-}
-
-static struct trace *import(struct script *p) {
-    struct trace *t = trace_new();
-    struct ops_err e = {0};
-    struct import_opts o = {.threads = 1};
-    assert_non_null(t);
-    put(p, "]}");
-    if (import_bytes((struct bytes){(const uint8_t *)p->s, p->n}, "mem", t, &o,
-                     &e) != 0)
-        fail_msg("%s", e.text);
-    tiny_seal(t);
-    t->sources[0].format = format_named("chrome");
-    return t;
-}
-
-/* Returns the hints of a few steps of that length, each written by fill. */
-static struct result study(void (*fill)(struct script *), int64_t length,
-                           bool grad, const char *peak) {
-    struct script p = begin("GPU");
-    p.grad = grad;
-    for (int i = 0; i < STEPS; i++) {
-        char name[32];
-        p.at = i * length;
-        snprintf(name, sizeof name, "ProfilerStep#%d", i);
-        span(&p, "user_annotation", name, 0, (double)length, "");
-        fill(&p);
-    }
-    struct trace *t = import(&p);
-    struct result r = tiny_run(t, "hints", peak ? "device-peak" : NULL, peak);
-    trace_free(t);
-    free(p.s);
-    return r;
-}
-
-/* Checks that row k is that hint and saves so much a step. */
-static void expect_row(const struct result *r, size_t k, const char *id,
-                       double us) {
-    if (k >= r->nrows) fail_msg("no hint %zu, want %s", k, id);
-    assert_string_equal(tiny_cell(r, k, "id")->s, id);
-    double got = (double)tiny_cell(r, k, "save_us")->i / US;
-    if (fabs(got - us) > 0.001) fail_msg("%s saves %f, not %f", id, got, us);
-}
-
-/* Checks that it is the only hint. */
-static void expect(struct result r, const char *id, double us) {
-    expect_row(&r, 0, id, us);
-    assert_int_equal(r.nrows, 1);
-    for (size_t c = 0; c < r.ncols; c++)
-        assert_false(result_cell(&r, 0, c).null);
-    result_free(&r);
-}
-
-static bool evidence_has(const struct result *r, const char *text) {
-    return strstr(tiny_cell(r, 0, "evidence")->s, text) != NULL;
-}
 
 /* The program waits for a large copy, though its memory is pinned. */
 static void fill_blocking(struct script *p) {
@@ -156,6 +29,53 @@ static void copy_blocking(void **state) {
     /* now: kernel to 1010, copy 1011.2 to 2011.2, 14 after it, 2000, 10, kernel
      * of 1000, 6: 5041.2. then: 10 + 10 + 10 + 2000 + 10, 1000, 6: 3046 */
     expect(study(fill_blocking, 5050, false, NULL), "copy-blocking", 1995.2);
+}
+
+/* Experts in a loop: a comparison, nonzero (which waits for the size of its
+ * result), the expert's product. Then as many rounds of gradients. */
+static int experts;
+static bool other_ops; /* rounds that differ */
+
+static void fill_experts(struct script *p) {
+    double at = 0;
+    kernel(p, "aten::linear", "gemm", at, 14, 20, "");
+    at += 40;
+    for (int i = 0; i < experts; i++, at += 60) {
+        kernel(p, "aten::eq", "elementwise", at, at + 14, 2, "");
+        op(p, "aten::nonzero", at + 10, 30);
+        work(p, "gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", at + 11, 5, 7,
+             at + 18, 2, "\"bytes\":8");
+        call(p, "cudaStreamSynchronize", at + 17, 10);
+        kernel(p, other_ops && i % 2 ? "aten::addmm" : "aten::mm", "gemm",
+               at + 42, at + 53, 4, "");
+    }
+    for (int i = 0; i < experts; i++, at += 20)
+        kernel(p, "autograd::engine::evaluate_function: IndexBackward0",
+               "scatter", at, at + 12, 4, "");
+    call(p, "cudaDeviceSynchronize", at, 30);
+}
+
+static void loops_over_shapes_of_the_data(void **state) {
+    (void)state;
+    experts = 8;
+    other_ops = false;
+    struct result r = study(fill_experts, 40 + 8 * 80 + 40, false, NULL);
+    assert_string_equal(tiny_cell(&r, 0, "id")->s, "host-sync");
+    assert_string_equal(tiny_cell(&r, 0, "confidence")->s, "assumed");
+    assert_true(evidence_has(&r, "aten::nonzero"));
+    assert_true(evidence_has(&r, "8 waits in 1 step")); /* each once */
+    /* seven of eight rounds go, forward and backward */
+    double us = (double)tiny_cell(&r, 0, "save_us")->i / US;
+    assert_true(us > 7 * 80 * 0.85 && us < 8 * 80);
+    result_free(&r);
+    /* no loop: where rounds differ only the waiting could go */
+    other_ops = true;
+    experts = 3;
+    r = study(fill_experts, 40 + 3 * 80 + 40, false, NULL);
+    for (size_t i = 0; i < r.nrows; i++)
+        assert_null(
+            strstr(tiny_cell(&r, i, "evidence")->s, "rounds are alike"));
+    result_free(&r);
 }
 
 /* x.abs().max().item(), then work of the host, then more for the device. */
@@ -261,7 +181,7 @@ static void device_not_full(void **state) {
     assert_null(strstr(tiny_cell(&r, 0, "evidence")->s, "registers"));
     expect(r, "low-occupancy", 500);
     /* then: without the first, the second starts after its own launch at 20 */
-    expect(study(fill_layout, 2022, false, NULL), "slow-op", 991.2);
+    expect(study(fill_layout, 2022, false, NULL), "slow-layout", 991.2);
 }
 
 static void fill_pointwise(struct script *p) {
@@ -319,6 +239,27 @@ static void recompile(void **state) {
     expect(r, "recompile", 408.8);
 }
 
+/* The last step alone compiles. */
+static void fill_compiles_once(struct script *p) {
+    if (p->at == (STEPS - 1) * 2000) fill_recompile(p);
+    else kernel(p, "aten::mm", "k", 0, 14, 100, "");
+    op(p, "aten::add", 1000, 900);
+}
+
+/* What one step compiles is told of the mean step, to which its part is added:
+ * it is more than the usual step takes. */
+static void compiled_in_one_step(void **state) {
+    (void)state;
+    struct result r = study(fill_compiles_once, 2000, false, NULL);
+    expect_row(&r, 0, "recompile", 125);
+    assert_int_equal(tiny_us(&r, "recompile", "step_us"), 2125);
+    bool told = false;
+    for (size_t i = 0; i < r.nremarks; i++)
+        told |= strstr(r.remarks[i], "what other steps compile") != NULL;
+    assert_true(told);
+    result_free(&r);
+}
+
 static void fill_fp32(struct script *p) {
     kernel(p, "aten::mm",
            "sm80_xmma_gemm_f32f32_f32f32_f32_nt_n_tilesize128x128x8_stage3_"
@@ -342,42 +283,6 @@ static void peaks_by_hand(void **state) {
     assert_int_equal(tiny_try(t, "hints", "device-peak", "fp99=1", &r, &e),
                      OPS_EUSAGE);
     trace_free(t);
-}
-
-/* Steps of 25 ops of TensorFlow, so many us apart, each called from Python. */
-static struct result eager(int64_t apart) {
-    struct trace *t = tiny_new(false, false);
-    t->sources[0].format = format_named("stepstats");
-    uint32_t th = tiny_thread(t, 1);
-    for (int i = 0; i < STEPS; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "ProfilerStep#%d", i);
-        tiny_span(t, th, SPAN_ANNOTATION, name, i * 25 * apart, 25 * apart);
-        for (int k = 0; k < 25; k++) {
-            struct span_in s = {.ts = (i * 25 + k) * apart * US,
-                                .dur = 10 * US,
-                                .track = th,
-                                .name = trace_str(t, bytes_of("MatMul")),
-                                .kind = SPAN_OP,
-                                .flags = SPAN_EAGER};
-            trace_span(t, &s);
-        }
-    }
-    tiny_seal(t);
-    struct result r = tiny_run(t, "hints", NULL, NULL);
-    trace_free(t);
-    return r;
-}
-
-static void eager_ops(void **state) {
-    (void)state;
-    struct result r = eager(40);
-    assert_true(evidence_has(&r, "25 eager ops"));
-    expect(r, "launch-bound", 750); /* 25 x 10 of 1000 stay */
-    r = eager(4000);                /* calling an op takes no milliseconds */
-    for (size_t i = 0; i < r.nrows; i++)
-        assert_string_not_equal(result_cell(&r, i, 0).s, "launch-bound");
-    result_free(&r);
 }
 
 /* Ten steps in which that much is kept on a device of 100,000 pages. */
@@ -409,6 +314,10 @@ static void memory_leak(void **state) {
     result_free(&r);
     r = leak(4608, 1 << 20);
     assert_non_null(strstr(tiny_cell(&r, 0, "title")->s, "4.50 KiB"));
+    /* 409600000 less a peak of 1048576 + 46080, by 4608 */
+    assert_non_null(
+        strstr(tiny_cell(&r, 0, "title")->s, "full after 88651 more"));
+    assert_true(evidence_has(&r, "saves no time, but ends the program"));
     expect(r, "memory-leak", 0);
 }
 
@@ -500,9 +409,38 @@ static void hostile_times(void **state) {
     free(p.s);
 }
 
+#define X(name) extern const struct hint_rule hint_##name;
+#include "analyze/hints/hints.def"
+#undef X
+
+/* What a rule says to change is code of the framework at hand, or of none. */
+static void advice_is_of_the_framework(void **state) {
+    (void)state;
+    static const struct hint_rule *const rules[] = {
+#define X(name) &hint_##name,
+#include "analyze/hints/hints.def"
+#undef X
+    };
+    static const char *const words[FRAMEWORKS] = {
+        [FW_TORCH] = "torch", [FW_TF] = "tf.", [FW_JAX] = "jax"};
+    for (size_t i = 0; i < COUNT(rules); i++)
+        for (int at = 0; at < FRAMEWORKS; at++) {
+            const char *advice = rules[i]->advice[at];
+            if (advice == NULL) advice = rules[i]->advice[FW_OTHER];
+            /* threads are of all the pools that a program has */
+            if (advice == NULL || strcmp(rules[i]->id, "oversubscribed") == 0)
+                continue;
+            for (int of = 0; of < FRAMEWORKS; of++)
+                if (of != at && words[of] != NULL &&
+                    strcasestr(advice, words[of]) != NULL)
+                    fail_msg("%s: %s", rules[i]->id, advice);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copy_blocking),
+        cmocka_unit_test(loops_over_shapes_of_the_data),
         cmocka_unit_test(host_sync_with_feeders),
         cmocka_unit_test(cpu_fallback),
         cmocka_unit_test(memory_pressure),
@@ -510,12 +448,13 @@ int main(void) {
         cmocka_unit_test(unfused_pointwise),
         cmocka_unit_test(comm_exposed),
         cmocka_unit_test(recompile),
+        cmocka_unit_test(compiled_in_one_step),
         cmocka_unit_test(peaks_by_hand),
-        cmocka_unit_test(eager_ops),
         cmocka_unit_test(memory_leak),
         cmocka_unit_test(memory_fragmentation),
         cmocka_unit_test(straggler),
         cmocka_unit_test(hostile_times),
+        cmocka_unit_test(advice_is_of_the_framework),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

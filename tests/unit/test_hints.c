@@ -194,8 +194,14 @@ static void launch_bound(void **state) {
     assert_int_equal(r.nrows, 1);
     check_rows(&r);
     result_free(&r);
-    /* longer kernels than a launch costs: the same host is no bottleneck */
+    /* longer kernels than a launch costs: what the device waits is all */
     p.kernel_us = 30;
+    r = hints(&p);
+    assert_string_equal(id_of(&r, 0), "launch-bound");
+    assert_true(percent(&r, 0) > 10 && percent(&r, 0) < 30);
+    result_free(&r);
+    /* a device that is busy is not held up */
+    p.kernel_us = 39;
     r = hints(&p);
     assert_string_equal(id_of(&r, 0), "none");
     result_free(&r);
@@ -251,6 +257,49 @@ static void python_between(void **state) {
     result_free(&r);
 }
 
+/* Runs hints on 8 steps of a CPU program, every `each` of which has a pause of
+ * 2 ms between its second op and its third. */
+static struct result with_pauses(int each, bool frames) {
+    struct trace *t = tiny_new(false, false);
+    uint32_t th = tiny_thread(t, 1);
+    if (frames)
+        tiny_span(t, trace_track(t, 0, TRACK_PYTHON, 1, 1), SPAN_PYTHON,
+                  "train.py(12): log_all", 0, 100000);
+    for (int i = 0, at = 0; i < 8; i++) {
+        char name[32];
+        int pause = i % each == 0 ? 2000 : 10;
+        snprintf(name, sizeof name, "ProfilerStep#%d", i);
+        tiny_span(t, th, SPAN_ANNOTATION, name, at, 300 + pause);
+        tiny_span(t, th, SPAN_OP, "aten::relu", at, 90);
+        tiny_span(t, th, SPAN_OP, "aten::mm", at + 100, 90);
+        tiny_span(t, th, SPAN_OP, "aten::relu", at + 190 + pause, 90);
+        at += 300 + pause;
+    }
+    tiny_seal(t);
+    struct result r = tiny_run(t, "hints", NULL, NULL);
+    trace_free(t);
+    return r;
+}
+
+/* A pause that most steps do not have at that place is no habit: somebody else
+ * had the processor. */
+static void pauses_of_single_steps(void **state) {
+    (void)state;
+    struct result r = with_pauses(1, false);
+    assert_int_equal(r.nrows, 1);
+    assert_string_equal(id_of(&r, 0), "python-overhead");
+    assert_true(percent(&r, 0) > 80);
+    assert_non_null(strstr(tiny_cell(&r, 0, "do")->s, "with_stack=True"));
+    result_free(&r);
+    r = with_pauses(1, true); /* who has the frames need not record them */
+    assert_null(strstr(tiny_cell(&r, 0, "do")->s, "with_stack=True"));
+    assert_non_null(strstr(tiny_cell(&r, 0, "evidence")->s, "log_all"));
+    result_free(&r);
+    r = with_pauses(4, false); /* two of eight */
+    assert_int_equal(r.nrows, 0);
+    result_free(&r);
+}
+
 /* Copies have their size and kind in arguments: text for the importer. */
 /* The program waits for a collective that another thread carries out: that is
  * no Python, and beside the computation it still takes its time. */
@@ -276,6 +325,9 @@ static void exchange_on_another_thread(void **state) {
     assert_string_equal(id_of(&r, 0), "comm-exposed");
     int64_t saves = tiny_us(&r, "comm-exposed", "save_us");
     assert_true(saves > 900 && saves < 1300);
+    /* the host's pieces of an exchange are not so many exchanges */
+    assert_non_null(
+        strstr(tiny_cell(&r, 0, "evidence")->s, "collectives take 4.8"));
     result_free(&r);
     trace_free(t);
 }
@@ -347,6 +399,7 @@ int main(void) {
         cmocka_unit_test(in_place_comes_first),
         cmocka_unit_test(full_fp32),
         cmocka_unit_test(python_between),
+        cmocka_unit_test(pauses_of_single_steps),
         cmocka_unit_test(exchange_on_another_thread),
         cmocka_unit_test(pageable_copy),
         cmocka_unit_test(nothing_to_study),

@@ -56,10 +56,8 @@ static void check(const char *ks, const char *is, const char *want) {
     char got[65] = "";
     size_t n = kernels(ks, k), m = instrs(is, s);
     assert_true(hlo_align(k, n, s, m, out));
-    for (size_t i = 0; i < n; i++) {
-        char c = out[i] == ALIGN_NONE ? '-' : (char)('0' + out[i]);
-        strncat(got, &c, 1);
-    }
+    for (size_t i = 0; i < n; i++)
+        got[i] = out[i] == ALIGN_NONE ? '-' : (char)('0' + out[i]);
     assert_string_equal(got, want);
 }
 

@@ -201,6 +201,19 @@ static void waits_of_others_are_told_apart(void **state) {
                      0);
     assert_true(says(&r, "0.040 ms of each step of 0.100 ms (40.0 %)"));
     assert_true(says(&r, "not in exposed_us"));
+    assert_int_equal(tiny_us(&r, "IteratorGetNextOp::DoCompute", "waited_us"),
+                     40);
+    assert_float_equal(tiny_cell(&r, 0, "waited_pct")->f, 40, 1e-9);
+    result_free(&r);
+    /* what `input` calls the bottleneck is it in `overview`, too */
+    r = tiny_run(t, "overview", NULL, NULL);
+    bool told = false;
+    for (size_t i = 0; i < r.nrows; i++) {
+        const char *text = tiny_cell(&r, i, "text")->s;
+        told |= text != NULL &&
+                strstr(text, "waits for its input, in another thread") != NULL;
+    }
+    assert_true(told);
     result_free(&r);
     check_sum(t, NULL, NULL);
     trace_free(t);

@@ -47,6 +47,57 @@ static void sums_per_name_and_device(void **state) {
     trace_free(t);
 }
 
+static void ranks_are_added_up_or_split(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t two = trace_source(t, "two", format_named("kineto"), NULL,
+                                (struct bytes){0});
+    t->sources[0].rank = 0;
+    t->sources[two].rank = 1;
+    t->sources[two].has_device = true;
+    uint32_t a = tiny_stream(t, 0, 7);
+    uint32_t gpu = trace_device(t, two, DEVICE_GPU, 1);
+    uint32_t b = trace_track(t, two, TRACK_STREAM, 1, 7);
+    t->tracks[b].device = gpu;
+    tiny_span(t, a, SPAN_KERNEL, "gemm", 0, 10);
+    tiny_span(t, b, SPAN_KERNEL, "gemm", 0, 30);
+    tiny_span(t, b, SPAN_KERNEL, "relu", 50, 5);
+    uint32_t thread = tiny_thread(t, 1);
+    uint32_t there = trace_track(t, two, TRACK_THREAD, 2, 1);
+    tiny_span(t, thread, SPAN_OP, "mm", 0, 3);
+    tiny_span(t, there, SPAN_OP, "mm", 0, 4);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "kernels", NULL, NULL);
+    assert_int_equal(r.nrows, 2);
+    assert_string_equal(tiny_cell(&r, 0, "name")->s, "gemm");
+    assert_string_equal(tiny_cell(&r, 0, "device")->s, "2 devices");
+    assert_int_equal(tiny_cell(&r, 0, "calls")->i, 2);
+    assert_int_equal(tiny_cell(&r, 0, "total_us")->i, 40 * US);
+    assert_int_equal(tiny_cell(&r, 0, "min_us")->i, 10 * US);
+    assert_string_equal(tiny_cell(&r, 1, "device")->s, "rank 1 GPU 1");
+    result_free(&r);
+    r = tiny_run(t, "kernels", "by", "rank");
+    assert_int_equal(r.nrows, 3);
+    assert_string_equal(tiny_cell(&r, 0, "device")->s, "rank 1 GPU 1");
+    assert_int_equal(tiny_cell(&r, 0, "total_us")->i, 30 * US);
+    result_free(&r);
+    r = tiny_run(t, "kernels", "group", "shape");
+    assert_int_equal(r.nrows, 2);
+    assert_string_equal(tiny_cell(&r, 0, "device")->s, "2 devices");
+    result_free(&r);
+    r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(r.nrows, 1);
+    assert_int_equal(tiny_cell(&r, 0, "host_us")->i, 7 * US);
+    result_free(&r);
+    r = tiny_run(t, "ops", "by", "rank");
+    assert_int_equal(r.nrows, 2);
+    assert_string_equal(tiny_cell(&r, 0, "host")->s, "rank 1");
+    assert_int_equal(tiny_cell(&r, 0, "host_us")->i, 4 * US);
+    assert_int_equal(tiny_cell(&r, 1, "host_us")->i, 3 * US);
+    result_free(&r);
+    trace_free(t);
+}
+
 static void without_launch_there_is_no_op(void **state) {
     (void)state;
     struct trace *t = tiny_new(true, false);
@@ -64,7 +115,7 @@ static void without_launch_there_is_no_op(void **state) {
 
 static void details_text_is_read(void **state) {
     (void)state;
-    struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
+    struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1, false};
     kernel_args_details(&a, bytes_of("regs:168 static_shared:1024 "
                                      "dynamic_shared:230400\ngrid:66,2,1 "
                                      "block:384,1,1 occ_pct:18.75"));
@@ -89,7 +140,7 @@ static void of_long_details_the_beginning_is_read(void **state) {
         memset(text + 12, ' ', pad);
         memcpy(text + LONG - 12, " grid:1,2,3 ", 12);
         text[LONG] = '\0';
-        struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
+        struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1, false};
         kernel_args_details(&a, bytes_of(text));
         assert_int_equal(a.registers, 123456);
         assert_int_equal(a.block[2], 3);
@@ -106,7 +157,7 @@ static void of_long_details_the_beginning_is_read(void **state) {
 
 static void broken_details_leave_nulls(void **state) {
     (void)state;
-    struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
+    struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1, false};
     kernel_args_details(&a, bytes_of("regs:x grid:1,2 block:,, : occ_pct:nan "
                                      "regs grid:"));
     assert_int_equal(a.registers, -1);
@@ -119,6 +170,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_trace),
         cmocka_unit_test(sums_per_name_and_device),
+        cmocka_unit_test(ranks_are_added_up_or_split),
         cmocka_unit_test(without_launch_there_is_no_op),
         cmocka_unit_test(details_text_is_read),
         cmocka_unit_test(of_long_details_the_beginning_is_read),

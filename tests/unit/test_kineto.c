@@ -371,8 +371,103 @@ static void arrows_to_the_backward_are_read(void **state) {
     }
 }
 
+/* What a device's queue does is told by names where the category is one for
+ * all: waits are no work, transfers have a direction and a size. */
+static void queues_of_other_devices_are_understood(void **state) {
+    (void)state;
+#define QUEUE(name, ts, more)                                                  \
+    "{\"ph\":\"X\",\"cat\":\"mtia_ccp_events\",\"name\":\"" name               \
+    "\",\"pid\":9,\"tid\":31,\"ts\":" ts                                       \
+    ",\"dur\":5,\"args\":{\"stream\":3" more "}}"
+    struct feed f = feed_text(
+        HEAD
+        "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":9,"
+        "\"tid\":0,\"args\":{\"labels\":\"MTIA 9\"}}," QUEUE(
+            "event_wait", "0",
+            ",\"wait_on_stream\":4") "," QUEUE("merge", "5",
+                                               "") "," QUEUE("event_record",
+                                                             "10",
+                                                             "") "," QUEUE("dma"
+                                                                           "_re"
+                                                                           "que"
+                                                                           "st",
+                                                                           "15",
+                                                                           ",\""
+                                                                           "dir"
+                                                                           "ect"
+                                                                           "ion"
+                                                                           "\":"
+                                                                           "\"H"
+                                                                           "OST"
+                                                                           "_TO"
+                                                                           "_DE"
+                                                                           "VIC"
+                                                                           "E\""
+                                                                           ",\""
+                                                                           "siz"
+                                                                           "e\""
+                                                                           ":40"
+                                                                           "96") "]}");
+    const struct spans *s = &f.t->spans;
+    assert_int_equal(s->kind[feed_row(&f, "event_wait")], SPAN_SYNC);
+    assert_int_equal(s->kind[feed_row(&f, "event_record")], SPAN_SYNC);
+    assert_int_equal(s->kind[feed_row(&f, "merge")], SPAN_KERNEL);
+    row_id copy = feed_row(&f, "dma_request");
+    assert_int_equal(s->kind[copy], SPAN_COPY);
+    assert_int_equal(f.t->ndevices, 1);
+    assert_string_equal(strs_text(&f.t->strs, f.t->devices[0].label), "MTIA 9");
+    assert_true(f.t->devices[0].labelled);
+    feed_free(&f);
+}
+
+/* Devices by their name and keys of 2021; what the profiler logged of its own
+ * doings is no fact about the program, what went wrong is. */
+static void keys_of_2021_and_logs(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        "{\"schemaVersion\":1,\"computeProperties\":[{\"id\":1,\"name\":"
+        "\"Tesla V100\",\"totalGlobalMem\":34084028416,\"major\":7,"
+        "\"minor\":2,\"maxThreadsPerMultiProcessor\":2048,"
+        "\"multiProcessorCount\":80}],\"INFO\":[\"Tracing starting\"],"
+        "\"ERROR\":[\"it failed\"],\"traceEvents\":[" OP("aten::mm", "1",
+                                                         "2") "]}");
+    assert_int_equal(f.t->ndevices, 1);
+    const struct device *d = &f.t->devices[0];
+    assert_int_equal(d->ordinal, 1);
+    assert_string_equal(strs_text(&f.t->strs, d->model), "Tesla V100");
+    assert_int_equal(d->units, 80);
+    assert_int_equal(d->cc_major, 7);
+    assert_int_equal(d->cc_minor, 2);
+    assert_int_equal(d->threads_per_unit, 2048);
+    assert_null(trace_meta_get(f.t, 0, "INFO"));
+    assert_non_null(trace_meta_get(f.t, 0, "ERROR"));
+    feed_free(&f);
+}
+
+/* Sizes and totals that the model keeps for words of its own, as a file may
+ * have them: the size cannot be, the total is none. */
+static void numbers_that_are_no_words(void **state) {
+    (void)state;
+#define MEMORY(ts, bytes, total)                                               \
+    "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\","                 \
+    "\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":" ts                     \
+    ",\"args\":{\"Bytes\":" bytes ",\"Addr\":5,\"Total Allocated\":" total     \
+    ",\"Device Type\":0,\"Device Id\":-1}}"
+    struct feed f = feed_text("{\"schemaVersion\":1,\"traceEvents\":[" /* */
+                              MEMORY("5", "-9223372036854775807",
+                                     "0") "," MEMORY("6", "64", "-2") "]}");
+#undef MEMORY
+    assert_int_equal(f.t->mem.n, 1);
+    assert_int_equal(f.t->mem.bytes[0], 64);
+    assert_int_equal(f.t->mem.allocated[0], -1);
+    assert_int_equal(f.t->notes[NOTE_SIZE_OUT_OF_RANGE], 1);
+    feed_free(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queues_of_other_devices_are_understood),
+        cmocka_unit_test(keys_of_2021_and_logs),
         cmocka_unit_test(arrows_to_the_backward_are_read),
         cmocka_unit_test(categories_become_kinds_and_tracks),
         cmocka_unit_test(times_are_shown_as_fine_as_the_file_gives_them),
@@ -390,6 +485,7 @@ int main(void) {
         cmocka_unit_test(shapes_are_told_by_the_events),
         cmocka_unit_test(regions_of_2021_are_no_ops),
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
+        cmocka_unit_test(numbers_that_are_no_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

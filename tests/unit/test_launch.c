@@ -174,6 +174,7 @@ static void steps_pick_launches(void **state) {
     struct result r = tiny_run(g.t, "launch", "steps", "2");
     assert_int_equal(tiny_int(&r, "cudaLaunchKernel", "launches"), 1);
     assert_int_equal(tiny_int(&r, "cudaLaunchKernel", "queue_min"), 2);
+    assert_true(tiny_int(&r, "cudaLaunchKernel", "queue_max") >= 2);
     result_free(&r);
     trace_free(g.t);
 }

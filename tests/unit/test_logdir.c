@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A log folder that changes while it is read: files grow, appear, are replaced,
  * vanish, cannot be read. */
+#include "rec/temp.h"
 #include "scalars/logdir.h"
 
 #include "event_build.h"
@@ -13,7 +14,7 @@
 #include <cmocka.h>
 
 struct fixture {
-    char dir[64];
+    char dir[TEMP_MAX];
     struct logdir l;
     struct out f; /* six points of "loss" */
 };
@@ -34,9 +35,7 @@ static void save(const struct fixture *x, const char *name, size_t n) {
 static int set_up(void **state) {
     struct fixture *x = calloc(1, sizeof *x);
     assert_non_null(x);
-    const char *tmp = getenv("TMPDIR");
-    snprintf(x->dir, sizeof x->dir, "%.40s/logdirXXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(x->dir));
+    assert_non_null(mkdtemp(temp_name(x->dir, "logdir")));
     put_version(&x->f);
     for (int i = 0; i < 6; i++) put_simple(&x->f, "loss", i, (float)i);
     *state = x;

@@ -2,6 +2,8 @@
  * memory: peaks told by the source, and peaks replayed. */
 #include "tiny.h"
 
+#include "base/array.h"
+
 #include <stdio.h>
 
 static uint16_t gpu0(struct trace *t) {
@@ -68,6 +70,38 @@ static void replayed_from_what_must_have_been_there(void **state) {
     assert_int_equal(tiny_int(&r, "host", "before_window_bytes"), 70);
     assert_int_equal(tiny_int(&r, "host", "live_at_end_bytes"), 50);
     assert_int_equal(r.nremarks, 1);
+    result_free(&r);
+    trace_free(t);
+}
+
+/* Shared memory has totals of 0 beside the allocator's own. */
+static void what_no_total_counts_is_added(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, true);
+    uint32_t th = tiny_thread(t, 1);
+    uint16_t h = trace_allocator(t, 0, bytes_of("CPU"), ROW_NONE);
+    tiny_mem(t, h, th, 10, 0xa, 100, 100);
+    tiny_mem(t, h, th, 20, 0x51, 4000, 0);  /* a batch */
+    tiny_mem(t, h, th, 30, 0x50, -7000, 0); /* one from before the window */
+    tiny_mem(t, h, th, 40, 0xb, 900, 1000);
+    tiny_mem(t, h, th, 50, 0xb, -900, 100);
+    tiny_mem(t, h, th, 60, 0xa, -100, 0); /* really all that it counts */
+    tiny_mem(t, h, th, 70, 0x51, -4000, 0);
+    tiny_mem(t, h, th, 80, 0xc, 50, 50);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "memory", NULL, NULL);
+    assert_int_equal(tiny_int(&r, "host", "peak_bytes"), 100 + 4000 + 7000);
+    assert_int_equal(tiny_us(&r, "host", "peak_at_us"), 20);
+    assert_int_equal(tiny_int(&r, "host", "before_window_bytes"), 7000);
+    assert_int_equal(tiny_int(&r, "host", "live_at_end_bytes"), 50);
+    assert_int_equal(r.nremarks, 1);
+    assert_non_null(strstr(r.remarks[0], "shared memory"));
+    result_free(&r);
+    r = tiny_run(t, "memory", "by", "time");
+    const int64_t level[] = {7100, 11100, 4100, 5000, 4100, 4000, 0, 50};
+    assert_int_equal(r.nrows, COUNT(level));
+    for (size_t i = 0; i < COUNT(level); i++)
+        assert_int_equal(tiny_cell(&r, i, "allocated_bytes")->i, level[i]);
     result_free(&r);
     trace_free(t);
 }
@@ -261,7 +295,7 @@ static void few_points_keep_the_peak(void **state) {
     uint32_t th = tiny_thread(t, 1);
     uint16_t g = gpu0(t);
     for (int i = 0; i < 500; i++)
-        tiny_mem(t, g, th, i, (uint64_t)i + 1, 8, i == 77 ? 5000 : i % 10);
+        tiny_mem(t, g, th, i, (uint64_t)i + 1, 8, i == 77 ? 5000 : 8 + i % 10);
     tiny_seal(t);
     for (int64_t n = 2; n < 700; n += 13) {
         char text[16];
@@ -359,6 +393,7 @@ int main(void) {
         cmocka_unit_test(not_recorded),
         cmocka_unit_test(recorded_levels_are_the_truth),
         cmocka_unit_test(replayed_from_what_must_have_been_there),
+        cmocka_unit_test(what_no_total_counts_is_added),
         cmocka_unit_test(steps_bound_the_peak),
         cmocka_unit_test(every_byte_of_the_peak_has_a_holder),
         cmocka_unit_test(sizes_that_cannot_be_are_counted),

@@ -32,6 +32,8 @@ static void real_names_are_known(void **state) {
         {"gloo:all_reduce", CLASS_COMM | CLASS_COMM_CPU},
         {"c10d::allreduce_", CLASS_COMM},
         {"all-reduce.17", CLASS_COMM_HLO},
+        {"barrier-cores.5", CLASS_COMM_HLO},
+        {"recv-done.2", CLASS_COMM_HLO},
         {"cudaLaunchKernelExC", CLASS_LAUNCH},
         {"cuLaunchKernelEx", CLASS_LAUNCH},
         {"cudaGraphLaunch", CLASS_LAUNCH | CLASS_GRAPH},
@@ -59,7 +61,7 @@ static void what_only_looks_like_one_is_not(void **state) {
     static const char *const v[] = {
         "", "aten::mm", "my ProfilerStep#1", "cudaEventRecord",
         "void at::native::vectorized_elementwise_kernel<4>", "forward",
-        "reduce_kernel", "xIterator::Map",
+        "reduce_kernel", "xIterator::Map", "send", "recv",
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
@@ -80,6 +82,15 @@ static void a_very_long_name_takes_no_time(void **state) {
     memcpy(s + BIG - 9, "Backward0", 9);
     assert_int_equal(class_of(s), CLASS_LAUNCH | CLASS_BACKWARD);
     free(s);
+}
+
+static void queues_wait_copy_and_work(void **state) {
+    (void)state;
+    assert_int_equal(queue_word_of(bytes_of("event_wait")), QUEUE_WAIT);
+    assert_int_equal(queue_word_of(bytes_of("event_record")), QUEUE_WAIT);
+    assert_int_equal(queue_word_of(bytes_of("dma_request")), QUEUE_COPY);
+    assert_int_equal(queue_word_of(bytes_of("pe_exe")), QUEUE_WORK);
+    assert_int_equal(queue_word_of(bytes_of("")), QUEUE_WORK);
 }
 
 static void step_numbers_stand_at_the_end(void **state) {
@@ -115,6 +126,7 @@ int main(void) {
         cmocka_unit_test(real_names_are_known),
         cmocka_unit_test(what_only_looks_like_one_is_not),
         cmocka_unit_test(a_very_long_name_takes_no_time),
+        cmocka_unit_test(queues_wait_copy_and_work),
         cmocka_unit_test(step_numbers_stand_at_the_end),
         cmocka_unit_test(steps_are_grouped_as_torch_does),
     };

@@ -307,6 +307,63 @@ static void instants_and_async_spans_are_no_calls(void **state) {
     trace_free(t);
 }
 
+/* What one thread begins and another one ends has calls and a time, but no
+ * self time: it is on no thread, and those of one name overlap. */
+static void spans_of_no_thread_have_a_row(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t apart = trace_track(t, 0, TRACK_ASYNC, 1, 7);
+    tiny_span(t, tiny_thread(t, 1), SPAN_OP, "op", 0, 10);
+    for (int i = 0; i < 3; i++) {
+        struct span_in s = {.ts = 5 * i * US,
+                            .dur = 8 * US,
+                            .track = apart,
+                            .name = trace_str(t, bytes_of("io")),
+                            .kind = SPAN_OP,
+                            .flags = SPAN_ASYNC};
+        trace_span(t, &s);
+    }
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(r.nrows, 2);
+    assert_int_equal(tiny_int(&r, "io", "calls"), 3);
+    assert_int_equal(tiny_us(&r, "io", "host_us"), 24);
+    assert_int_equal(tiny_us(&r, "io", "host_mean_us"), 8);
+    assert_true(tiny_null(&r, "io", "host_self_us"));
+    assert_true(tiny_null(&r, "io", "share_pct"));
+    assert_string_equal(tiny_cell(&r, 1, "kind")->s, "async");
+    result_free(&r);
+    trace_free(t);
+}
+
+/* A region that calls a graph waits in the framework's machinery while ops run
+ * on other threads: that time is theirs. */
+static void waiting_for_other_threads_ops_is_no_work(void **state) {
+    (void)state;
+    struct trace *t = trace_new();
+    trace_source(t, "tiny", format_named("xspace"), NULL, (struct bytes){0});
+    uint32_t a = tiny_thread(t, 1), b = tiny_thread(t, 2);
+    tiny_span(t, a, SPAN_ANNOTATION, "step_fn", 0, 100);
+    tiny_span(t, a, SPAN_RUNTIME, "FunctionRun", 10, 80);
+    tiny_span(t, b, SPAN_OP, "mm:MatMul", 20, 50);
+    /* machinery inside of an op carries the op out */
+    tiny_span(t, a, SPAN_OP, "Conv2D", 200, 100);
+    tiny_span(t, a, SPAN_RUNTIME, "KernelAndDeviceFunc::Run", 210, 80);
+    tiny_span(t, b, SPAN_OP, "map:Cast", 220, 50);
+    tiny_seal(t);
+    struct result r = tiny_run(t, "ops", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "step_fn", "host_self_us"), 100);
+    assert_int_equal(tiny_us(&r, "step_fn", "host_work_us"), 50);
+    assert_int_equal(tiny_us(&r, "mm", "host_work_us"), 50);
+    assert_int_equal(tiny_us(&r, "Conv2D", "host_work_us"), 100);
+    double sum = 0;
+    for (size_t i = 0; i < r.nrows; i++)
+        sum += tiny_cell(&r, i, "share_pct")->f;
+    assert_true(sum > 99.999 && sum < 100.001);
+    result_free(&r);
+    trace_free(t);
+}
+
 /* A plain Chrome trace knows regions only: they are its ops. */
 static void regions_are_rows_where_nothing_better_is(void **state) {
     (void)state;
@@ -543,6 +600,8 @@ int main(void) {
         cmocka_unit_test(device_time_belongs_to_the_launcher),
         cmocka_unit_test(memory_follows_torchs_rule),
         cmocka_unit_test(instants_and_async_spans_are_no_calls),
+        cmocka_unit_test(spans_of_no_thread_have_a_row),
+        cmocka_unit_test(waiting_for_other_threads_ops_is_no_work),
         cmocka_unit_test(regions_are_rows_where_nothing_better_is),
         cmocka_unit_test(sources_differ_in_what_they_have),
         cmocka_unit_test(ops_of_a_tpu_nest),

@@ -4,6 +4,7 @@
 #include "tiny.h"
 
 #include "analyze/shared/phases.h"
+#include <limits.h>
 #include <stdio.h>
 
 struct rig {
@@ -119,6 +120,16 @@ static void regions_before_the_first_launch_are_input(void **state) {
     trace_link_device(g.t, 0, 1,
                       tiny_span(g.t, g.stream, SPAN_KERNEL, "gemm", 40, 10));
     CHECK(&g, 10, 0, 0, 20, 5, 25, 40);
+}
+
+/* What torch.compile records of itself stands before the first launch, too. */
+static void a_compilers_regions_are_never_input(void **state) {
+    (void)state;
+    struct rig g = rig_new(true);
+    host(&g, SPAN_ANNOTATION, "_compile.compile_inner (dynamo_timed)", 0, 30);
+    host(&g, SPAN_ANNOTATION, "some pass of it", 5, 20);
+    tiny_launch(g.t, g.thread, g.stream, "gemm", 40, 10);
+    CHECK(&g, 10, 0, 0, 0, 1, 30, 59);
 }
 
 static void the_optimizers_regions_are_never_input(void **state) {
@@ -362,6 +373,20 @@ static bool runs(const struct piece *v, size_t n, enum what w, int t, int gpu) {
     return false;
 }
 
+/* Does a region run at t that ends before the first op, and so prepares the
+ * input of a step without a device? */
+static bool prepares(const struct piece *v, size_t n, int t) {
+    int first = INT_MAX;
+    for (size_t i = 0; i < n; i++)
+        if (v[i].what == W_OP && v[i].from < first && !in_loader(v, n, &v[i]))
+            first = v[i].from;
+    for (size_t i = 0; i < n; i++)
+        if (v[i].what == W_REGION && v[i].from <= t && t < v[i].to &&
+            first < INT_MAX && v[i].to <= first)
+            return true;
+    return false;
+}
+
 /* Returns the phase by the rule as the interface states it. gpu is -1 without a
  * device. */
 static enum phase phase_at(const struct piece *v, size_t n, int t, int gpu) {
@@ -371,6 +396,7 @@ static enum phase phase_at(const struct piece *v, size_t n, int t, int gpu) {
     if (comm || (gpu >= 0 && runs(v, n, W_NCCL, t, gpu))) return PHASE_COMM;
     if (gpu >= 0 && runs(v, n, W_COPY, t, gpu)) return PHASE_COPY;
     if (runs(v, n, W_LOADER, t, gpu)) return PHASE_INPUT;
+    if (gpu < 0 && prepares(v, n, t)) return PHASE_INPUT;
     if (gpu < 0 && op) return PHASE_COMPUTE;
     if (runs(v, n, W_API, t, gpu)) return PHASE_LAUNCH;
     if (op || runs(v, n, W_REGION, t, gpu) || runs(v, n, W_GLOO, t, gpu))
@@ -529,6 +555,7 @@ int main(void) {
         cmocka_unit_test(markers_that_make_no_step_are_no_host_work),
         cmocka_unit_test(other_threads_work_but_do_not_wait_for_input),
         cmocka_unit_test(regions_before_the_first_launch_are_input),
+        cmocka_unit_test(a_compilers_regions_are_never_input),
         cmocka_unit_test(the_optimizers_regions_are_never_input),
         cmocka_unit_test(what_the_input_pipeline_calls_is_input),
         cmocka_unit_test(a_cpu_collective_is_hidden_by_the_steps_own_ops),

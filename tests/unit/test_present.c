@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One result in every form: numbers to the digit, hostile names, widths. */
 #include "base/text/number.h"
+#include "model/columns.h"
 #include "present/present.h"
 #include "present/width.h"
 
@@ -101,6 +102,13 @@ static void people_get_units(void **state) {
     assert_string_equal(human_time(999, b, sizeof b), "999 ps");
     assert_string_equal(human_time(INT64_C(123456789000000), b, sizeof b),
                         "123.5 s");
+    assert_string_equal(human_times(INT64_C(1210000000), INT64_C(2100000000), b,
+                                    sizeof b),
+                        "1.21 to 2.10 ms");
+    assert_string_equal(human_times(40000000, INT64_C(2100000000), b, sizeof b),
+                        "0.04 to 2.10 ms");
+    assert_string_equal(human_times(1000000, 1000000, b, sizeof b), "1.00 µs");
+    assert_string_equal(human_times(0, 0, b, sizeof b), "0");
     assert_string_equal(human_time(-2000000, b, sizeof b), "-2.00 µs");
     assert_string_equal(human_bytes(1610612736, b, sizeof b), "1.50 GiB");
     assert_string_equal(human_bytes(1023, b, sizeof b), "1023 B");
@@ -334,7 +342,7 @@ static void text_fits_any_width(void **state) {
             char *s = as_text(&r, st);
             if (widest(s) > (size_t)w) fail_msg("width %d:\n%s", w, s);
             assert_non_null(strstr(s, "name"));
-            assert_non_null(strstr(s, "total ms"));
+            assert_non_null(strstr(s, "total"));
             free(s);
         }
     }
@@ -346,6 +354,36 @@ static char *fitted(const char *name, size_t width) {
     sink_memory(&s);
     symbol_put_fit(&s, name, width, "…");
     return taken(&s);
+}
+
+/* A column in which nothing is was never counted in nanoseconds. */
+static void zeros_are_microseconds(void **state) {
+    (void)state;
+    assert_string_equal(scale_time(0, "us").name, "us");
+    assert_string_equal(scale_time(1, "us").name, "ns");
+}
+
+/* Names of functions of C all begin alike: the name itself is kept. */
+static void builtins_keep_their_name(void **state) {
+    (void)state;
+    static const char name[] =
+        "<built-in method run_backward of torch._C._EngineBase object>";
+    static const struct {
+        size_t width;
+        const char *want;
+    } cases[] = {
+        {28, "<…run_backward of…se object>"},
+        {20, "<…run_backwar…bject>"},
+        {100, name},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sink s;
+        sink_memory(&s);
+        text_put_fit(&s, name, cases[i].width, "…");
+        char *got = taken(&s);
+        assert_string_equal(got, cases[i].want);
+        free(got);
+    }
 }
 
 static void symbols_lose_what_tells_least_first(void **state) {
@@ -485,6 +523,119 @@ static void parts_in_one_unit(void **state) {
     result_free(&r);
 }
 
+/* Is no line of the text wider than the screen? */
+static void assert_fits(const char *s, size_t width) {
+    for (size_t n; *s != '\0'; s += n + (s[n] == '\n')) {
+        n = strcspn(s, "\n");
+        if (text_width_n(s, n) > width)
+            fail_msg("over %zu columns: %.*s", width, (int)n, s);
+    }
+}
+
+/* A table as `steps` is: parts of a whole, an answer, what is less. */
+static void parts(struct result *r) {
+    static const struct column v[] = {
+        {"step", NULL, NULL, NULL, COL_INT, COL_ANSWER},
+        {"start_us", "start", "us", NULL, COL_TIME, COL_LESS},
+        {"dur_us", "step time", "us", NULL, COL_TIME, COL_MAIN},
+        {"compute_us", "compute", "us", NULL, COL_TIME, COL_PART},
+        {"copy_us", "copy", "us", NULL, COL_TIME, COL_PART},
+        {"host_us", "host", "us", NULL, COL_TIME, COL_PART},
+        {"device", NULL, NULL, NULL, COL_TEXT, 0},
+        {"extra", NULL, NULL, NULL, COL_INT, 0},
+        {"straggler", NULL, NULL, NULL, COL_BOOL, COL_ANSWER},
+        {"none", NULL, NULL, NULL, COL_INT, COL_DETAIL},
+    };
+    result_init(r, "steps", "Steps: how long each took, and where it went");
+    result_cols(r, v, sizeof v / sizeof *v);
+    for (int64_t i = 0; i < 2; i++) {
+        result_row(r);
+        cell_int(r, "step", i);
+        cell_int(r, "start_us", 1000000 * i);
+        cell_int(r, "dur_us", 7000000 + i);
+        cell_int(r, "compute_us", 3000000);
+        cell_int(r, "copy_us", 1000 + i);
+        cell_int(r, "host_us", 4000000 + i);
+        cell_text(r, "device", "GPU 0");
+        cell_int(r, "extra", 123456 + i);
+        cell_bool(r, "straggler", i == 1);
+    }
+}
+
+static void what_says_least_goes_first(void **state) {
+    (void)state;
+    struct result r;
+    parts(&r);
+    struct text_style st = {.width = 100};
+    char *s = as_text(&r, st);
+    assert_null(strstr(s, "not shown"));
+    assert_non_null(strstr(s, "device"));
+    free(s);
+    st.width = 70; /* the same everywhere: said once */
+    s = as_text(&r, st);
+    assert_fits(s, 70);
+    assert_non_null(strstr(s, "in every row: compute 3 us, device GPU 0\n"));
+    assert_null(strstr(s, "not shown"));
+    assert_non_null(strstr(s, "step time us"));
+    free(s);
+    st.width = 50; /* headings take two lines, then what is less goes */
+    s = as_text(&r, st);
+    assert_fits(s, 50);
+    assert_non_null(strstr(s, "time us"));
+    assert_null(strstr(s, "step time us"));
+    assert_non_null(strstr(s, "not shown: start_us (-v"));
+    free(s);
+    st.width = 42; /* then the small part, and the answer stays */
+    s = as_text(&r, st);
+    assert_fits(s, 42);
+    assert_non_null(strstr(s, "not shown: start_us, copy_us"));
+    assert_non_null(strstr(s, "straggler"));
+    assert_non_null(strstr(s, "host"));
+    free(s);
+    result_free(&r);
+}
+
+static void verbose_shows_every_column(void **state) {
+    (void)state;
+    struct result r;
+    parts(&r);
+    for (int width = 24; width < 120; width += 7) {
+        char *s = as_text(&r,
+                          (struct text_style){.width = width, .detail = true});
+        assert_fits(s, (size_t)width);
+        assert_null(strstr(s, "not shown"));
+        for (size_t c = 0; c + 1 < r.ncols; c++) {
+            char name[48];
+            column_heading(&r.cols[c], name, sizeof name);
+            name[strcspn(name, " ")] = '\0'; /* it may stand in two lines */
+            if (strstr(s, name) == NULL)
+                fail_msg("%d: no %s\n%s", width, name, s);
+        }
+        assert_true(strstr(s, "none") != NULL);
+        assert_true(strstr(s, "123457") != NULL);
+        free(s);
+    }
+    result_free(&r);
+}
+
+static void what_was_asked_for_stands_under_its_row(void **state) {
+    (void)state;
+    struct result r;
+    struct ops_err e;
+    parts(&r);
+    assert_int_equal(result_choose(&r, "extra,none,dur_us,host,start", &e), 0);
+    char *s = as_text(&r, (struct text_style){.width = 24});
+    assert_fits(s, 24);
+    assert_non_null(strstr(s, " extra "));
+    assert_non_null(strstr(s, "no value in any row:\n  none"));
+    assert_non_null(strstr(s, "\n    start 1 us\n"));
+    free(s);
+    s = as_text(&r, (struct text_style){.width = 0});
+    assert_non_null(strstr(s, " extra  none  step time us  host us  start"));
+    free(s);
+    result_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(microseconds_are_printed_by_integers),
@@ -500,12 +651,17 @@ int main(void) {
         cmocka_unit_test(text_aligns_and_names_its_units),
         cmocka_unit_test(text_says_what_was_cut_and_what_is_missing),
         cmocka_unit_test(text_fits_any_width),
+        cmocka_unit_test(zeros_are_microseconds),
+        cmocka_unit_test(builtins_keep_their_name),
         cmocka_unit_test(symbols_lose_what_tells_least_first),
         cmocka_unit_test(names_cannot_steer_the_terminal),
         cmocka_unit_test(an_empty_result_has_every_form),
         cmocka_unit_test(texts_wrap),
         cmocka_unit_test(long_words_wrap_in_proportion),
         cmocka_unit_test(parts_in_one_unit),
+        cmocka_unit_test(what_says_least_goes_first),
+        cmocka_unit_test(verbose_shows_every_column),
+        cmocka_unit_test(what_was_asked_for_stands_under_its_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

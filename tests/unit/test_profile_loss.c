@@ -11,12 +11,13 @@
 
 #include <cmocka.h>
 
+#include "rec/temp.h"
 #include "scalars/profile_loss.h"
 
 /* Writes the bytes to a file. Returns what is said to be lost there. */
 static uint64_t lost(const char *bytes, size_t n) {
-    char path[] = "/tmp/opscope-loss-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMP_MAX];
+    int fd = mkstemp(temp_name(path, "loss"));
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, n), n);
     close(fd);

@@ -2,6 +2,7 @@
  * Control groups: trees of version 1 and 2 as containers have them, made in a
  * folder of the test. */
 #include "rec/machine/cgroup.h"
+#include "rec/temp.h"
 #include "ring/procfile.h"
 
 #include <setjmp.h>
@@ -25,8 +26,8 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 }
 
 static int make_root(void **state) {
-    char name[] = "/tmp/opscope-cgroup-XXXXXX";
-    if (!mkdtemp(name)) return -1;
+    char name[TEMP_MAX];
+    if (!mkdtemp(temp_name(name, "cgroup"))) return -1;
     *state = strdup(name);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What record saw, written and read back: every figure of a tree that is made
  * here by hand; and how it joins what the program recorded itself. */
+#include "rec/temp.h"
 #include "tiny.h"
 
 #include "capture/launch.h"
@@ -9,12 +10,13 @@
 #include "load/runs.h"
 #include <dirent.h>
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char root[64];
+static char root[TEMP_MAX];
 
 static int unlink_one(const char *p, const struct stat *st, int type,
                       struct FTW *w) {
@@ -24,8 +26,7 @@ static int unlink_one(const char *p, const struct stat *st, int type,
 
 static int make_root(void **state) {
     (void)state;
-    strcpy(root, "/tmp/opscope-record-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(temp_name(root, "record")) ? 0 : -1;
 }
 
 static int drop_root(void **state) {
@@ -255,6 +256,46 @@ static void a_rate_holds_until_the_next_look(void **state) {
     free(path);
 }
 
+/* The last look comes as soon as the program has ended, and by then we had
+ * waited for a CPU for a while: over so short a time no rate is told. */
+static void a_rate_needs_a_time_that_is_known(void **state) {
+    (void)state;
+    struct made m;
+    make(&m);
+    m.samples[0].off = m.samples[1].off = 1000;
+    m.samples[2].at = m.samples[1].at + MS / 10;
+    m.samples[2].off = MS;
+    m.samples[2].cpu_ns = m.samples[1].cpu_ns + 2 * MS;
+    char *path = write_made(&m);
+    struct trace *t = load(path);
+    struct result r = run_on(t, "counters", NULL);
+    assert_int_equal(int_of(&r, "rss_bytes", "samples"), 3);
+    assert_int_equal(int_of(&r, "cpu_cores", "samples"), 1);
+    double all = (15 + 2) / 30.1;
+    assert_true(fabs(cell_of(&r, "cpu_cores", "max")->f - all) < 1e-6);
+    result_free(&r);
+    trace_free(t);
+    free(path);
+}
+
+/* Nothing runs on more CPUs than there are. */
+static void a_rate_is_at_most_all_cpus(void **state) {
+    (void)state;
+    struct made m;
+    make(&m);
+    double cpus = (double)sysconf(_SC_NPROCESSORS_ONLN);
+    m.samples[1].cpu_ns = (int64_t)(30.5 * cpus) * MS;
+    m.samples[2].cpu_ns = 2 * m.samples[1].cpu_ns;
+    m.samples[1].off = MS;
+    char *path = write_made(&m);
+    struct trace *t = load(path);
+    struct result r = run_on(t, "counters", NULL);
+    assert_true(cell_of(&r, "cpu_cores", "max")->f == cpus);
+    result_free(&r);
+    trace_free(t);
+    free(path);
+}
+
 static void a_second_profile_gets_a_name_of_its_own(void **state) {
     (void)state;
     struct made m;
@@ -275,7 +316,7 @@ static void a_second_profile_gets_a_name_of_its_own(void **state) {
 
 /* Writes a profile of the same time, with three steps. Returns its path. */
 static const char *write_own(void) {
-    static char own[128];
+    static char own[TEMP_MAX + 16];
     snprintf(own, sizeof own, "%s/own.json", root);
     FILE *f = fopen(own, "w");
     assert_non_null(f);
@@ -389,6 +430,10 @@ int main(void) {
                                         make_root, drop_root),
         cmocka_unit_test_setup_teardown(threads_have_rows_of_their_own,
                                         make_root, drop_root),
+        cmocka_unit_test_setup_teardown(a_rate_needs_a_time_that_is_known,
+                                        make_root, drop_root),
+        cmocka_unit_test_setup_teardown(a_rate_is_at_most_all_cpus, make_root,
+                                        drop_root),
         cmocka_unit_test_setup_teardown(a_rate_holds_until_the_next_look,
                                         make_root, drop_root),
         cmocka_unit_test_setup_teardown(a_second_profile_gets_a_name_of_its_own,

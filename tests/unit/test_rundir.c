@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The run's folder: made whole, never another's, and gone again if unused. */
 #include "capture/launch.h"
+#include "rec/temp.h"
 
 #include <ftw.h>
 #include <setjmp.h>
@@ -15,7 +16,7 @@
 
 #include <cmocka.h>
 
-static char root[64];
+static char root[TEMP_MAX];
 
 static int unlink_one(const char *p, const struct stat *st, int type,
                       struct FTW *w) {
@@ -25,8 +26,7 @@ static int unlink_one(const char *p, const struct stat *st, int type,
 
 static int make_root(void **state) {
     (void)state;
-    strcpy(root, "/tmp/opscope-rundir-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(temp_name(root, "rundir")) ? 0 : -1;
 }
 
 static int drop_root(void **state) {

@@ -3,11 +3,12 @@
 #include "feed.h"
 
 #include "load/runs.h"
+#include "rec/temp.h"
 #include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char root[64];
+static char root[TEMP_MAX];
 
 static int unlink_one(const char *p, const struct stat *st, int type,
                       struct FTW *w) {
@@ -19,8 +20,7 @@ static int unlink_one(const char *p, const struct stat *st, int type,
 
 static int make_root(void **state) {
     (void)state;
-    strcpy(root, "/tmp/opscope-runs-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(temp_name(root, "runs")) ? 0 : -1;
 }
 
 static int drop_root(void **state) {

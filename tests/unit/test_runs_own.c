@@ -6,6 +6,7 @@
 #include "load/runs_impl.h"
 #include "model/args.h"
 #include "opscope/record.h"
+#include "rec/temp.h"
 #include "ring/ring.h"
 #include "unit/ownwrite.h"
 
@@ -24,7 +25,7 @@
 
 #define US INT64_C(1000000)
 
-static char root[64];
+static char root[TEMP_MAX];
 
 static int remove_one(const char *p, const struct stat *st, int type,
                       struct FTW *w) {
@@ -36,8 +37,7 @@ static int remove_one(const char *p, const struct stat *st, int type,
 
 static int make_root(void **state) {
     (void)state;
-    strcpy(root, "/tmp/opscope-own-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(temp_name(root, "own")) ? 0 : -1;
 }
 
 static int drop_root(void **state) {
@@ -228,19 +228,33 @@ static void ranks_in_parts_are_one_job(void **state) {
     loaded_free(&l);
 }
 
-/* Writes the file of a process that runs from..to. */
-static void put_process(const char *name, int64_t pid, int64_t from,
-                        int64_t to) {
+/* Writes the file of a process of a family (0: none is told) that runs
+ * from..to, so many days later; a file without events if it does not. */
+static void put_later(const char *name, int64_t pid, int64_t family,
+                      int64_t from, int64_t to, int64_t days) {
+    const int64_t start = OWN_START + days * 24 * 3600 * 1000000000;
     struct own_plane p;
     struct out f = {0};
     own_host(&p);
     own_fact_int(&p, "process_id", pid);
+    if (family != 0) own_fact_int(&p, "family", family);
     own_line(&p, 7, "main/7", 0);
-    own_event(&p, own_name(&p, "work", "op"), from * US, (to - from) * US,
-              NULL);
+    if (from < to)
+        own_event(&p, own_name(&p, "work", "op"), from * US, (to - from) * US,
+                  NULL);
     own_close(&f, &p);
-    own_environment(&f);
+    own_environment_at(&f, start);
     put_out(name, &f);
+}
+
+static void put_relative(const char *name, int64_t pid, int64_t family,
+                         int64_t from, int64_t to) {
+    put_later(name, pid, family, from, to, 0);
+}
+
+static void put_process(const char *name, int64_t pid, int64_t from,
+                        int64_t to) {
+    put_relative(name, pid, 0, from, to);
 }
 
 /* Workers come one after the other, and the first has a name that sorts before
@@ -260,6 +274,49 @@ static void workers_one_after_the_other_are_one_program(void **state) {
     assert_int_equal(l.v[1]->nprocesses, 1);
     assert_int_equal(l.v[1]->sources[0].pid, 10005);
     loaded_free(&l);
+}
+
+/* Processes that forked each other are one program, whether or not they
+ * recorded anything at the same time; another family in between is not. */
+static void a_family_is_one_program(void **state) {
+    (void)state;
+    struct loaded l;
+    put_relative("box_1001.xplane.pb", 1001, 77, 0, 0);
+    put_relative("box_1002.xplane.pb", 1002, 77, 300, 400);
+    put_relative("box_1003.xplane.pb", 1003, 77, 50, 60);
+    put_relative("box_1004.xplane.pb", 1004, 78, 150, 160);
+    put_relative("box_1005.xplane.pb", 1005, 78, 170, 180);
+    put_relative("box_999.xplane.pb", 999, 77, 0, 10);
+    load(root, &l);
+    assert_int_equal(l.n, 2);
+    assert_int_equal(l.v[0]->nsources, 4);
+    assert_int_equal(l.v[0]->sources[0].pid, 999);
+    assert_int_equal(l.v[1]->nsources, 2);
+    assert_int_equal(l.v[1]->sources[0].pid, 1004);
+    loaded_free(&l);
+}
+
+/* One whose clock says that it ran years away stands on no time line with the
+ * others: it is a profile of its own, and they are read all the same. */
+static void a_family_that_lies_too_far_apart(void **state) {
+    (void)state;
+    for (int64_t days = -900; days <= 900; days += 1800) {
+        struct loaded l;
+        put_later("box_1001.xplane.pb", 1001, 77, 20, 30, days);
+        put_later("box_1002.xplane.pb", 1002, 77, 0, 0, days);
+        put_relative("box_1003.xplane.pb", 1003, 77, 50, 60);
+        put_relative("box_999.xplane.pb", 999, 77, 0, 10);
+        load(root, &l);
+        size_t sources = 0, largest = 0;
+        for (size_t i = 0; i < l.n; i++) {
+            sources += l.v[i]->nsources;
+            if (l.v[i]->nsources > largest) largest = l.v[i]->nsources;
+        }
+        assert_int_equal(sources, 4);
+        assert_true(l.n >= 2);
+        assert_int_equal(largest, 2);
+        loaded_free(&l);
+    }
 }
 
 /* ---- pointers ---- */
@@ -451,6 +508,8 @@ int main(void) {
         TEST(parts_and_devices_of_one_stem_are_one),
         TEST(ranks_in_parts_are_one_job),
         TEST(workers_one_after_the_other_are_one_program),
+        TEST(a_family_is_one_program),
+        TEST(a_family_that_lies_too_far_apart),
         TEST(a_ring_that_is_gone_is_a_note),
         TEST(an_old_pointer_beside_closed_files_is_nothing),
         TEST(pointers_lead_to_ring_files_only),

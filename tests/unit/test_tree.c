@@ -3,6 +3,8 @@
  * forward; own + children = total; what is in no scope. */
 #include "unit/tiny.h"
 
+#include "unit/feed.h"
+
 #include "analyze/code/scope_tree.h"
 #include "names/op_names.h"
 #include <stdio.h>
@@ -76,6 +78,45 @@ static void modules_have_their_frames_and_their_backward(void **state) {
     assert_true(r.nremarks >= 2);
     result_free(&r);
     trace_free(t);
+}
+
+#define W(cat, name, tid, ts, dur, args)                                       \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name                       \
+    "\",\"pid\":1,\"tid\":" #tid ",\"ts\":" #ts ",\"dur\":" #dur               \
+    ",\"args\":{" args "}}"
+#define FLOW(ph, id, tid, ts)                                                  \
+    "{\"ph\":\"" ph "\",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"bp\":\"e\","  \
+    "\"pid\":1,\"tid\":" #tid ",\"ts\":" #ts ",\"id\":" #id "}"
+#define ACC  "torch::autograd::AccumulateGrad"
+#define EVAL "autograd::engine::evaluate_function: "
+
+/* The weight of a plain op is known by its gradient; a second backward pass
+ * through the same op does not count it again. */
+static void a_modules_own_weights_count_once(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        /* clang-format off */
+        "{\"schemaVersion\":1,\"record_shapes\":1,\"traceEvents\":["
+        W("python_function", "nn.Module: Net_0", 1, 0, 100,
+          "\"Python id\":1") ","
+        W("cpu_op", "aten::add", 1, 10, 5,
+          "\"Input Dims\":[[8, 4], [1, 4]],\"Sequence number\":7") ","
+        W("cpu_op", EVAL "AddBackward0", 2, 200, 5, "") ","
+        W("cpu_op", "AddBackward0", 2, 201, 3, "\"Sequence number\":7") ","
+        W("cpu_op", EVAL ACC, 2, 210, 5, "") ","
+        W("cpu_op", ACC, 2, 211, 3, "\"Input Dims\":[[1, 4]]") ","
+        W("cpu_op", EVAL "AddBackward0", 2, 300, 5, "") ","
+        W("cpu_op", "AddBackward0", 2, 301, 3, "\"Sequence number\":7") ","
+        W("cpu_op", EVAL ACC, 2, 310, 5, "") ","
+        W("cpu_op", ACC, 2, 311, 3, "\"Input Dims\":[[1, 4]]") ","
+        FLOW("s", 1, 1, 10) "," FLOW("f", 1, 2, 201) ","
+        FLOW("s", 2, 1, 10) "," FLOW("f", 2, 2, 301) "]}"
+        /* clang-format on */
+    );
+    struct result r = tiny_run(f.t, "tree", "by", "module");
+    assert_int_equal(tiny_int(&r, "Net_0", "parameters"), 4);
+    result_free(&r);
+    feed_free(&f);
 }
 
 static void a_tree_is_cut_by_glob_time_and_top(void **state) {
@@ -299,6 +340,7 @@ static void deep_paths_are_cut(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modules_have_their_frames_and_their_backward),
+        cmocka_unit_test(a_modules_own_weights_count_once),
         cmocka_unit_test(a_tree_is_cut_by_glob_time_and_top),
         cmocka_unit_test(ops_nest_as_they_were_called),
         cmocka_unit_test(regions_are_scopes_where_names_spell_none),

@@ -2,6 +2,9 @@
  * Steps that nobody marked: programs of every shape, told right or not at all.
  * Each is written as the calls that it makes; how many steps it has is known. */
 #include "tiny.h"
+#include <stdio.h>
+
+#include <stdio.h>
 
 /* A thread that calls one thing after the other. */
 struct program {
@@ -263,6 +266,153 @@ static void passes_are_told_from_layers(void **state) {
     expect_none(&p);
 }
 
+/* A stack of layers with nothing before or behind it: one pass of twelve layers
+ * is as good a reading as twelve passes of one. */
+static void layers_alone_are_not_told(void **state) {
+    (void)state;
+    for (int passes = 1; passes <= 5; passes++) {
+        struct program p = program_new();
+        for (int i = 0; i < passes * 12; i++) {
+            op(&p, "aten::layer_norm");
+            for (int k = 0; k < 3; k++) op(&p, "aten::linear");
+            op(&p, "aten::scaled_dot_product_attention");
+            op(&p, "aten::linear");
+            op(&p, "aten::add");
+        }
+        expect_none(&p);
+    }
+}
+
+/* The generator's step has all that the critic's has, and more gradients. */
+static void a_step_with_more_gradients_is_another_nets(void **state) {
+    (void)state;
+    struct program p = program_new();
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 6; k++) {
+            forward(&p, 4);
+            backward(&p, k < 5 ? 4 : 7);
+            step_of(&p, "Optimizer.step#Adam.step");
+        }
+    }
+    expect(&p, 4, TURN_OPTIMIZER);
+    /* so many that they are not found to be of one step: not told */
+    p = program_new();
+    for (int i = 0; i < 40; i++) {
+        forward(&p, 4);
+        backward(&p, i % 10 < 9 ? 4 : 7);
+        step_of(&p, "Optimizer.step#Adam.step");
+    }
+    expect_none(&p);
+}
+
+/* TensorFlow, op by op: the optimizer is some assignments. */
+static void variables_that_change_tell_the_outer_loop(void **state) {
+    (void)state;
+    struct program p = program_new();
+    for (int i = 0; i < 6; i++) {
+        for (int k = 0; k < 2; k++) {
+            op(&p, "MatMul");
+            op(&p, "Relu");
+        }
+        op(&p, "Mean");
+        for (int k = 0; k < 2; k++) op(&p, "AssignSubVariableOp");
+    }
+    expect(&p, 6, TURN_SEQUENCE);
+}
+
+/* The call of a compiled function, as JAX records it: twice, one in the other,
+ * and something of the runtime's that comes now and then. */
+static void jitted(struct program *p, const char *name) {
+    int64_t from = p->now;
+    tiny_span(p->t, p->thread, SPAN_RUNTIME, name, from, 90);
+    tiny_span(p->t, p->thread, SPAN_RUNTIME, name, from + 2, 80);
+    if (from % 7 < 3)
+        tiny_span(p->t, p->thread, SPAN_RUNTIME, "ParseArguments", from + 4, 2);
+    p->now += 100;
+    if (from % 5 < 2) {
+        tiny_span(p->t, p->thread, SPAN_RUNTIME, "Wait for usage holds", p->now,
+                  3);
+        p->now += 7;
+    }
+}
+
+static void compiled_functions(void **state) {
+    (void)state;
+    struct program p = program_new();
+    for (int i = 0; i < 9; i++) { /* gradients, then the update; a look */
+        jitted(&p, "PjitFunction(grads)");
+        jitted(&p, "PjitFunction(update)");
+        tiny_span(p.t, p.thread, SPAN_ANNOTATION, "np.asarray(jax.Array)",
+                  p.now, 500);
+        p.now += 510;
+    }
+    expect(&p, 9, TURN_FUNCTION);
+    p = program_new();
+    for (int i = 0; i < 9; i++) {
+        jitted(&p, "PjitFunction(train_step)");
+        if (i % 3 == 2) jitted(&p, "PjitFunction(eval_step)");
+    }
+    expect(&p, 9, TURN_FUNCTION);
+}
+
+/* Is f the step and g a test of every third, or is g the step, for which f
+ * gathers? Nobody knows. */
+static void functions_of_different_counts_are_not_told(void **state) {
+    (void)state;
+    for (int often = 2; often <= 5; often++) {
+        struct program p = program_new();
+        for (int i = 0; i < 6; i++) {
+            for (int k = 0; k < often; k++) jitted(&p, "PjitFunction(f)");
+            jitted(&p, "PjitFunction(g)");
+        }
+        expect_none(&p);
+    }
+}
+
+/* Inference with Python frames: the model is called by name, its layers inside
+ * of it. A batch is made before each call. */
+static void calls_of_a_module(void **state) {
+    (void)state;
+    for (int passes = 1; passes <= 5; passes += 4) {
+        struct program p = program_new();
+        uint32_t frames = trace_track(p.t, 0, TRACK_PYTHON, 1, 1);
+        for (int i = 0; i < passes; i++) {
+            op(&p, "aten::randn");
+            int64_t from = p.now;
+            for (int k = 0; k < 12; k++) {
+                char name[32];
+                snprintf(name, sizeof name, "nn.Module: Linear_%d", k);
+                tiny_span(p.t, frames, SPAN_PYTHON, name, p.now - 1, 10);
+                op(&p, "aten::linear");
+            }
+            tiny_span(p.t, frames, SPAN_PYTHON, "nn.Module: Net_0", from - 2,
+                      p.now - from + 2);
+            p.now += 5;
+        }
+        if (passes == 1) expect_none(&p);
+        else expect(&p, 5, TURN_MODULE);
+    }
+}
+
+/* TensorFlow: Python calls the function, executors do nearly all that is
+ * recorded. What came before the loop is no part of it. */
+static void a_function_whose_work_is_elsewhere(void **state) {
+    (void)state;
+    struct program p = program_new();
+    uint32_t executor = tiny_thread(p.t, 2);
+    for (int i = 0; i < 12; i++) op(&p, "RangeDataset");
+    for (int i = 0; i < 7; i++) {
+        tiny_span(p.t, p.thread, SPAN_ANNOTATION, "train", p.now, 160);
+        tiny_span(p.t, p.thread, SPAN_RUNTIME,
+                  "EagerLocalExecute: __inference_train_212", p.now + 20, 120);
+        for (int k = 0; k < 40; k++)
+            tiny_span(p.t, executor, SPAN_OP, "MatMul:MatMul", p.now + 3 * k,
+                      2);
+        p.now += 200;
+    }
+    expect(&p, 7, TURN_FUNCTION);
+}
+
 /* Pairs that alternate may be two optimizers or an evaluation of every second
  * step: the signs do not tell. */
 static void what_may_be_two_things_is_not_told(void **state) {
@@ -326,6 +476,13 @@ int main(void) {
         cmocka_unit_test(batches_that_are_asked_for),
         cmocka_unit_test(calls_of_a_function),
         cmocka_unit_test(passes_are_told_from_layers),
+        cmocka_unit_test(layers_alone_are_not_told),
+        cmocka_unit_test(a_step_with_more_gradients_is_another_nets),
+        cmocka_unit_test(variables_that_change_tell_the_outer_loop),
+        cmocka_unit_test(compiled_functions),
+        cmocka_unit_test(functions_of_different_counts_are_not_told),
+        cmocka_unit_test(calls_of_a_module),
+        cmocka_unit_test(a_function_whose_work_is_elsewhere),
         cmocka_unit_test(what_may_be_two_things_is_not_told),
         cmocka_unit_test(no_loop_no_steps),
         cmocka_unit_test(threads_that_do_different_things),

@@ -475,6 +475,28 @@ static void tpu_lines(void **state) {
     out_free(&x);
 }
 
+/* A reader of the file may have drawn steps for a GPU: they count where the
+ * host has no marker. */
+static void steps_drawn_for_a_gpu_are_used(void **state) {
+    (void)state;
+    for (int host = 0; host < 2; host++) {
+        struct out p = new_plane("/device:GPU:0"), x = {0};
+        tpu_line(&p, 20, "Stream #20(Compute)", 3, 500);
+        tpu_line(&p, 30, "Steps", 3, 900);
+        name_entry(&p, 4, 1, "7");
+        out_msg(&x, 1, &p);
+        if (host) host_plane(&x);
+        environment(&x);
+        struct trace *t = load(out_all(&x), 1);
+        assert_int_equal(t->sources[0].step_rule, STEPS_BY_MARKER);
+        assert_int_equal(trace_device_steps(t, 0), !host);
+        if (!host) assert_int_equal(t->nsteps, 3);
+        if (!host) assert_int_equal(t->steps[0].number, 7);
+        trace_free(t);
+        out_free(&x);
+    }
+}
+
 /* With no Steps line and no marker on the host, modules are the steps. */
 static void tpu_modules_stand_in_for_steps(void **state) {
     (void)state;
@@ -487,6 +509,7 @@ static void tpu_modules_stand_in_for_steps(void **state) {
     struct trace *t = load(out_all(&x), 1);
     assert_int_equal(t->nsteps, 3);
     assert_int_equal(t->steps[2].number, 2);
+    assert_int_equal(t->sources[0].step_rule, STEPS_BY_RUN);
     trace_free(t);
     out_free(&x);
 }
@@ -1067,6 +1090,7 @@ int main(void) {
         cmocka_unit_test(constant_stats_apply),
         cmocka_unit_test(groups_are_steps),
         cmocka_unit_test(tpu_lines),
+        cmocka_unit_test(steps_drawn_for_a_gpu_are_used),
         cmocka_unit_test(tpu_modules_stand_in_for_steps),
         cmocka_unit_test(counters_are_samples),
         cmocka_unit_test(memory_events),

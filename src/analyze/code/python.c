@@ -11,6 +11,7 @@
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/sum.h"
+#include "base/text/number.h"
 #include "base/vec.h"
 #include "names/frame_name.h"
 #include <stdlib.h>
@@ -199,14 +200,14 @@ static const struct column python_cols[] = {
     {"line", NULL, NULL, "the line of its definition", COL_INT, 0},
     {"calls", NULL, NULL, "how often it was called", COL_INT, 0},
     {"total_us", "total", "us", "time in it, callees included; calls of "
-     "itself inside of itself count once", COL_TIME, 0},
+     "itself inside of itself count once", COL_TIME, COL_ANSWER},
     {"self_us", "self", "us", "time in its own Python code: less that of "
      "functions, operations and driver calls inside of it", COL_TIME,
-     0},
-    {"share_of_step_pct", "of step", "%", "of the time of all steps, what "
-     "its own code took on the steps' thread, waits for "
-     "other threads' operations left out", COL_PERCENT,
-     COL_BAR | COL_MAIN},
+     COL_ANSWER},
+    {"step_self_us", "self in steps", "us", "of self_us, on the steps' thread "
+     "in steps, waits for other threads' operations left out", COL_TIME, 0},
+    {"share_of_step_pct", "of step", "%", "step_self_us, of the time of all "
+     "steps", COL_PERCENT, COL_BAR | COL_MAIN},
 };
 /* clang-format on */
 
@@ -220,9 +221,10 @@ static void put_function(struct result *r, const struct python *p,
     cell_int(r, "calls", f->calls);
     cell_int(r, "total_us", f->total);
     cell_int(r, "self_us", f->self);
-    if (p->steps > 0)
-        cell_float(r, "share_of_step_pct",
-                   100.0 * (double)f->in_step / (double)p->steps);
+    if (p->steps <= 0) return;
+    cell_int(r, "step_self_us", f->in_step);
+    cell_float(r, "share_of_step_pct",
+               100.0 * (double)f->in_step / (double)p->steps);
 }
 
 /* Compares functions by their share, then by own time, then by name. */
@@ -241,15 +243,15 @@ static void python_say(struct result *r, const struct python *p) {
                                 "nothing to show.");
         return;
     }
-    if (p->steps > 0)
-        result_remark(r,
-                      "Python itself takes %.1f %% of the step: %.1f us of "
-                      "%.1f us, mean of %lld steps; recording frames makes "
-                      "it slower than it is.",
-                      100.0 * (double)p->inside / (double)p->steps,
-                      (double)p->inside / (double)p->nsteps / PS_PER_US,
-                      (double)p->steps / (double)p->nsteps / PS_PER_US,
-                      (long long)p->nsteps);
+    if (p->steps <= 0) return;
+    char inside[48], step[48];
+    human_time((int64_t)(p->inside / p->nsteps), inside, sizeof inside);
+    human_time((int64_t)(p->steps / p->nsteps), step, sizeof step);
+    result_remark(r,
+                  "Python itself takes %.1f %% of the step: %s of %s, mean of "
+                  "%lld step%s; recording frames makes it slower than it is.",
+                  100.0 * (double)p->inside / (double)p->steps, inside, step,
+                  (long long)p->nsteps, p->nsteps == 1 ? "" : "s");
 }
 
 static int python_run(const struct trace *t, const struct opts *o,

@@ -7,7 +7,7 @@
 
 #include "analyze/analyze.h"
 #include "analyze/code/thread_walk.h"
-#include "analyze/cost/op_cost.h"
+#include "analyze/cost/roof_flops.h"
 #include "analyze/memory/mem_forward.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
@@ -39,9 +39,16 @@ struct scoping {
     struct pending {    /* a backward op: its scope is known at the end */
         row_id from;
         uint32_t track; /* where it ran */
+        uint32_t step;  /* of pending: the backward step that it belongs to,
+                           itself or the one before it */
         int64_t host;   /* ps spent in it */
     } * pending;
     size_t npending, cap_pending;
+    struct grad { /* a gradient that was added up: of a weight */
+        row_id row;
+        uint32_t pending;
+    } * grads;
+    size_t ngrads, cap_grads;
     struct call { /* by node: its first call, and the one now open */
         row_id first, last;
     } * calls;
@@ -245,10 +252,13 @@ static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
     /* Gradients are put into .grad right after the op that made them: such
      * steps have no forward op of their own, but that of the backward op before
      * them on the track. */
+    uint32_t step = (uint32_t)s->npending;
     if (from == MAP_NONE && back && !is_pending(outer) && s->npending > 0 &&
         s->pending[s->npending - 1].track == sp->track[r]) {
-        if (name_is_accumulate(name_of(s, r)))
+        if (name_is_accumulate(name_of(s, r))) {
             from = s->pending[s->npending - 1].from;
+            step = s->pending[s->npending - 1].step;
+        }
     }
     if (from == MAP_NONE || from == r) return outer;
     if (is_pending(outer) && s->pending[token_read(outer).number].from == from)
@@ -258,9 +268,65 @@ static uint32_t backward_of(struct scoping *s, row_id r, uint32_t outer) {
         s->paths.oom = true;
         return outer;
     }
-    s->pending[s->npending] = (struct pending){from, sp->track[r], 0};
+    s->pending[s->npending] = (struct pending){from, sp->track[r], step, 0};
     uint32_t number = (uint32_t)s->npending++;
     return token_of((struct token){.number = number, .pending = true});
+}
+
+/* ---- weights that no layer's op takes ---- */
+
+/* Remembers a gradient that was added up in a backward step: it has the shape
+ * of its weight. */
+static void note_grad(struct scoping *s, uint32_t token, row_id r) {
+    const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
+    if (!is_pending(token) || !s->t->sources[tr->source].has_shapes ||
+        !name_is_accumulate(name_of(s, r)))
+        return;
+    if (!VEC_ROOM(s->grads, s->ngrads, s->cap_grads)) {
+        s->paths.oom = true;
+        return;
+    }
+    s->grads[s->ngrads++] = (struct grad){r, token_read(token).number};
+}
+
+/* Is the op, or one around it, a layer's whose weights were counted? */
+static bool is_layers(const struct scoping *s, row_id r) {
+    enum { CLIMB = 16 };
+    for (int i = 0; i < CLIMB && r != ROW_NONE; i++) {
+        if (op_weight_inputs(name_of(s, r)) != 0) return true;
+        r = s->t->spans.parent[r];
+    }
+    return false;
+}
+
+/* Adds the weights of modules that are used by plain ops (a position embedding
+ * that is added): those that got a gradient, by the first backward step of an
+ * op of the module's first call. */
+static bool add_own_weights(struct scoping *s) {
+    const struct spans *sp = &s->t->spans;
+    struct map first = {0}; /* forward op -> its first backward step */
+    bool ok = true;
+    for (size_t i = 0; ok && i < s->ngrads; i++) {
+        const struct pending *p = &s->pending[s->grads[i].pending];
+        uint32_t token = s->walk.token[p->from];
+        if (token == TOKEN_NONE || is_pending(token)) continue;
+        uint32_t node = token_read(token).number;
+        if (node >= s->cap_calls || s->calls[node].first == ROW_NONE) continue;
+        row_id call = s->calls[node].first;
+        if (sp->ts[p->from] < sp->ts[call] ||
+            sp->ts[p->from] > span_end(s->t, call) || is_layers(s, p->from))
+            continue;
+        uint32_t *step = map_at(&first, p->from);
+        ok = step != NULL;
+        if (!ok) break;
+        if (*step == MAP_NONE) *step = p->step;
+        struct arg a = args_get(s->t, s->grads[i].row, "Input Dims");
+        int64_t n = a.text.n > 0 ? weights_from(a.text, 1) : -1;
+        if (*step == p->step && n > 0)
+            paths_add(&s->paths, node, PATH_PARAMS, n);
+    }
+    map_free(&first);
+    return ok;
 }
 
 /* ---- one way of asking per --by ---- */
@@ -318,6 +384,7 @@ static uint32_t on_enter(void *ctx, row_id r, uint32_t outer) {
         uint32_t token = backward_of(s, r, outer);
         if (s->by == BY_MODULE && token == outer && s->host.rep[r] == r)
             add_weights(s, token, r);
+        if (s->by == BY_MODULE && token != TOKEN_NONE) note_grad(s, token, r);
         return token;
     }
     uint32_t token = child_of(s, outer, r);
@@ -376,12 +443,6 @@ static uint32_t device_token(struct scoping *s, row_id d) {
     return token_of_node(at, back);
 }
 
-static void charge_hlo(struct scoping *s, uint32_t token, row_id r) {
-    const struct hlo_instr *i = hlo_of_span(s->t, r);
-    if (i == NULL || i->flops < 0 || !hlo_is_first(s->t, r, i)) return;
-    charge(s, token, PATH_FLOPS, i->flops);
-}
-
 static bool charge_device(void *ctx, row_id d, row_id launch, int64_t own) {
     struct scoping *s = ctx;
     uint32_t token = device_token(s, d);
@@ -390,46 +451,25 @@ static bool charge_device(void *ctx, row_id d, row_id launch, int64_t own) {
     if (!named && launch != ROW_NONE) token = s->walk.token[launch];
     if (!select_has(s->selection, d)) return true;
     charge(s, token, PATH_DEVICE, own);
-    charge_hlo(s, token, d);
     if (named) charge(s, token, PATH_CALLS, 1);
     return true;
 }
 
-/* Charges FLOPs by torch's formulas, or as the program told them; an op inside
- * one that is counted is not counted again. */
-static void charge_flops_track(struct scoping *s, const struct track *tr,
-                               uint8_t *rules) {
-    const struct trace *t = s->t;
-    row_id inside = ROW_NONE; /* the last op that was counted */
-    for (row_id r = tr->first; r < tr->end; r++) {
-        str_id name = t->spans.name[r];
-        if (s->host.rep[r] != r || t->spans.kind[r] != SPAN_OP) continue;
-        if (rules[name] == 0) rules[name] = 1 + torch_flops_rule(name_of(s, r));
-        uint8_t rule = rules[name] - 1;
-        bool told = t->spans.flags[r] & SPAN_COSTED;
-        if ((rule == 0 && !told) || !select_has(s->selection, r)) continue;
-        if (is_inside(t, r, inside)) continue;
-        int64_t n = told ? args_int(t, r, "flops", -1)
-                         : torch_flops_of(t, r, rule);
-        if (n < 0) continue;
-        charge(s, s->walk.token[r], PATH_FLOPS, n);
-        inside = r;
+/* Charges the FLOPs of a call where its device time is: with the scope that it
+ * names itself, or with its launch. */
+static void charge_flops(void *ctx, row_id r, int64_t flops) {
+    struct scoping *s = ctx;
+    const struct track *tr = &s->t->tracks[s->t->spans.track[r]];
+    uint32_t token = TOKEN_NONE;
+    if (tr->kind == TRACK_THREAD) {
+        token = s->walk.token[r];
+    } else {
+        token = device_token(s, r);
+        row_id launch = token == TOKEN_NONE ? trace_launch_of(s->t, r)
+                                            : ROW_NONE;
+        if (launch != ROW_NONE) token = s->walk.token[launch];
     }
-}
-
-static bool charge_flops(struct scoping *s) {
-    const struct trace *t = s->t;
-    uint8_t *rules = calloc(t->strs.n + 1, 1);
-    for (size_t i = 0; rules && i < t->ntracks; i++) {
-        const struct track *tr = &t->tracks[i];
-        if (tr->kind != TRACK_THREAD) continue;
-        if (t->sources[tr->source].has_shapes) charge_flops_track(s, tr, rules);
-        for (row_id r = tr->first; t->hlo && r < tr->end; r++)
-            if (t->spans.kind[r] == SPAN_OP && select_has(s->selection, r))
-                charge_hlo(s, s->walk.token[r], r);
-    }
-    free(rules);
-    return rules != NULL;
+    charge(s, token, PATH_FLOPS, flops);
 }
 
 /* Charges an allocator's bytes, each to the node that the source names, or to
@@ -537,8 +577,9 @@ static int scoping_gather(struct scoping *s, struct ops_err *e) {
     for (uint32_t i = 0; i < s->npending; i++)
         charge(s, token_of((struct token){.number = i, .pending = true}),
                PATH_HOST, s->pending[i].host);
-    if (!own_each_work(s->t, charge_device, s) || !charge_flops(s))
+    if (!own_each_work(s->t, charge_device, s) || !add_own_weights(s))
         return fail_oom(e);
+    TRY(roof_flops_each(s->t, s->selection, charge_flops, s, e));
     TRY(charge_memory(s, e));
     paths_sum_up(&s->paths);
     return s->paths.oom ? fail_oom(e) : 0;
@@ -557,6 +598,7 @@ int scope_tree_init(struct scope_tree *out, const struct trace *t,
     free(s.part);
     free(s.whole);
     free(s.pending);
+    free(s.grads);
     free(s.calls);
     *out = (struct scope_tree){.t = t,
                                .by = by,

@@ -63,7 +63,8 @@ static void tree_columns(struct result *r, const struct tree *x) {
          "the device where that was recorded, else on the host", COL_BYTES,
          COL_SIZE},
         {"flops", NULL, "FLOP", "floating-point operations in it and inside "
-         "of it, as far as shapes tell", COL_INT, 0},
+         "of it, the backward pass with its forward, as `roofline` counts "
+         "them", COL_INT, 0},
         {"parameters", "params", NULL, "weights of it and of what is inside "
          "of it, as seen at its first call", COL_INT, 0},
         {"backward_host_us", "bwd host", "us", "of host_us, the backward pass",
@@ -177,15 +178,19 @@ static void say_by(struct result *r, const struct tree *x, bool asked) {
 }
 
 static void say_parameters(struct result *r, const struct tree *x) {
+    bool torch = false;
+    for (uint32_t i = 0; i < x->s.t->nsources; i++)
+        torch |= framework_of(x->s.t, i) == FW_TORCH;
     for (size_t i = 0; i < x->s.paths.n; i++)
         if (x->s.paths.v[i].has & (1u << PATH_PARAMS)) return;
     if (missing_own(x->s.t)) return; /* a C program has no modules */
     if (x->s.by != BY_MODULE)
-        result_missing(r, "parameters",
-                       "weights are known of modules only, from the inputs of "
-                       "their layers' operations",
-                       "torch: profile with with_stack=True and "
-                       "record_shapes=True, then --by module");
+        result_lacks(r, "parameters",
+                     "weights are known of nn.Modules only, from the "
+                     "inputs of their layers' operations",
+                     torch ? "profile with with_stack=True and "
+                             "record_shapes=True, then --by module"
+                           : NULL);
     else
         result_missing(r, "parameters",
                        x->shapes ? "no operation of a layer with weights was "
@@ -223,9 +228,9 @@ static int tree_run(const struct trace *t, const struct opts *o,
     sink_memory(&x.path);
     int rc = scope_tree_init(&x.s, t, &scope, by, e);
     if (rc == 0) {
-        missing_say(r, t, MISSING_DEVICE);
-        missing_say(r, t, MISSING_MEMORY);
-        if (t->hlo == NULL) x.shapes = missing_say(r, t, MISSING_SHAPES);
+        missing_too(r, t, MISSING_DEVICE);
+        missing_too(r, t, MISSING_MEMORY);
+        if (t->hlo == NULL) x.shapes = missing_too(r, t, MISSING_SHAPES);
         tree_columns(r, &x);
         r->in_order = r->top_largest = true;
         rc = tree_rows(r, &x, e);

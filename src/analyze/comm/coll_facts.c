@@ -6,7 +6,9 @@
 #include "analyze/shared/op_inputs.h"
 #include "base/sum.h"
 #include "model/args.h"
+#include "model/hlo/hlo.h"
 #include "names/dtype.h"
+#include "names/hlo_text.h"
 #include <stddef.h>
 
 struct coll_facts coll_facts_none(void) {
@@ -16,6 +18,7 @@ struct coll_facts coll_facts_none(void) {
                                .dims_elems = -1,
                                .dims_bytes = -1,
                                .group_size = -1,
+                               .ratio = -1,
                                .seq = -1,
                                .src = -1,
                                .dst = -1};
@@ -32,6 +35,7 @@ struct pick {
     struct coll_facts *f;
     struct bytes name, dims, types; /* lists as JSON text */
     struct bytes dtype, group, group_ranks;
+    struct bytes hlo; /* an instruction of XLA, its whole text */
 };
 
 static int64_t whole(const struct arg *a) {
@@ -68,9 +72,13 @@ static const struct slot numbers[] = {
 };
 
 static const struct slot texts[] = {
-    TEXT("Collective name", name),     TEXT("Input Dims", dims),
-    TEXT("Input type", types),         TEXT("dtype", dtype),
-    TEXT("Process Group Name", group), TEXT("Process Group Ranks", group_ranks),
+    TEXT("Collective name", name),
+    TEXT("Input Dims", dims),
+    TEXT("Input type", types),
+    TEXT("dtype", dtype),
+    TEXT("Process Group Name", group),
+    TEXT("Process Group Ranks", group_ranks),
+    TEXT("long_name", hlo),
 };
 
 static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
@@ -90,29 +98,81 @@ static bool pick_arg(void *ctx, struct bytes key, const struct arg *v) {
     return true;
 }
 
+static bool grows(enum coll_kind k) {
+    return k == COLL_ALL_GATHER || k == COLL_GATHER;
+}
+
+static bool shrinks(enum coll_kind k) {
+    return k == COLL_REDUCE_SCATTER || k == COLL_SCATTER;
+}
+
+/* Learns how many ranks there are from what one rank hands over and what it
+ * gets: what grows or shrinks does so by their number. */
+static void add_ratio(struct coll_facts *f, int64_t a, int64_t b) {
+    int64_t few = a < b ? a : b, many = a < b ? b : a;
+    if (few > 0 && many > few && many % few == 0) f->ratio = many / few;
+}
+
 /* Adds elements and bytes of the tensors whose shapes and types were recorded.
- * A list of tensors has shapes but no type: then the bytes are not known. */
-static void add_dims(struct pick *p) {
+ * A list of tensors has shapes but no type: then the bytes are not known. Of an
+ * op that has both its output and its input, as those have that gather or
+ * scatter, the input counts. */
+static void add_dims(struct pick *p, enum coll_kind kind) {
     struct coll_facts *f = p->f;
     struct op_inputs in;
-    int64_t elems = 0, bytes = 0;
-    bool any = false;
-    if (p->dims.n == 0 || f->dims_elems >= 0) return;
+    int64_t elems = 0, bytes = 0, first = -1;
+    int tensors = 0;
+    bool two = grows(kind) || shrinks(kind);
+    if (p->dims.n == 0) return;
     op_inputs_from(p->dims, p->types, (struct bytes){0}, &in);
     for (int i = 0; i < in.n; i++) {
         struct bytes name = op_inputs_string(p->types, i);
         enum dtype type = dtype_of_any(name);
         int64_t n = in.v[i].numel;
         if (!type && !BYTES_IS(name, "TensorList")) continue; /* a Scalar */
-        any = true;
-        elems = known_add(elems, n);
-        bytes = known_add(bytes,
-                          type ? known_mul(n, dtype_bits(type) / 8) : -1);
+        int64_t size = type ? known_mul(n, dtype_bits(type) / 8) : -1;
         if (f->dtype.n == 0 && type) f->dtype = bytes_of(dtype_name(type));
+        tensors++;
+        if (two && type && tensors == 2 && first > 0 && n > 0) {
+            add_ratio(f, first, n);
+            bool input = grows(kind) ? n < first : n > first;
+            if (input) elems = bytes = 0;
+            else continue;
+        }
+        first = type && tensors == 1 ? n : -1;
+        elems = known_add(elems, n);
+        bytes = known_add(bytes, size);
     }
-    if (!any) return;
+    if (tensors == 0 || f->dims_elems >= 0) return;
     f->dims_elems = elems;
     f->dims_bytes = bytes;
+}
+
+/* Adds what an instruction of XLA says: its result, and who takes part. A start
+ * that has its operand in its result, too, has it first. */
+static void add_hlo(struct pick *p, const struct trace *t, row_id row) {
+    struct coll_facts *f = p->f;
+    const struct hlo_instr *i = hlo_of_span(t, row);
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
+    uint64_t key;
+    if (p->hlo.n == 0 && i == NULL) return;
+    struct hlo_result r = p->hlo.n > 0
+                              ? hlo_result_of(p->hlo)
+                              : hlo_shape_of(strs_bytes(&t->strs, i->shape));
+    enum coll_kind kind = coll_kind_of(name);
+    bool start = hlo_half_of(name, &key) == HLO_START;
+    if (f->group_size < 0) f->group_size = hlo_group_size(p->hlo);
+    if (r.type != DTYPE_UNKNOWN && f->dtype.n == 0)
+        f->dtype = bytes_of(dtype_name(r.type));
+    if (kind == COLL_BARRIER || r.bytes < 0) return;
+    if (grows(kind) || shrinks(kind)) {
+        if (f->out_elems < 0)
+            f->out_elems = start ? r.last_elements : r.elements;
+    } else if (f->dims_bytes < 0) {
+        bool both = start && kind == COLL_PERMUTE;
+        f->dims_elems = both ? -1 : r.elements;
+        f->dims_bytes = both ? r.first_bytes : r.bytes;
+    }
 }
 
 void coll_facts_add(struct coll_facts *f, const struct trace *t, row_id row) {
@@ -125,7 +185,6 @@ void coll_facts_add(struct coll_facts *f, const struct trace *t, row_id row) {
     f->dtype = type ? bytes_of(dtype_name(type)) : p.dtype;
     f->group = p.group;
     f->group_ranks = p.group_ranks;
-    add_dims(&p);
     /* Sends, receives and all-to-all run in kernels of one name: what the
      * program asked for tells more. */
     enum coll_kind asked = coll_kind_of(p.name);
@@ -133,6 +192,10 @@ void coll_facts_add(struct coll_facts *f, const struct trace *t, row_id row) {
         asked = coll_kind_of(strs_bytes(&t->strs, t->spans.name[row]));
     bool vague = f->kind == COLL_OTHER || f->kind == COLL_SEND_RECV;
     if (vague && asked != COLL_OTHER) f->kind = asked;
+    add_dims(&p, f->kind);
+    add_hlo(&p, t, row);
+    if (grows(f->kind) || shrinks(f->kind))
+        add_ratio(f, f->in_elems, f->out_elems);
 }
 
 int64_t coll_elems(const struct coll_facts *f) {
@@ -146,13 +209,11 @@ int64_t coll_bytes(const struct coll_facts *f) {
     int64_t in = f->in_elems < 0 || size < 0 ? f->dims_bytes
                                              : times(f->in_elems, size);
     int64_t out = f->out_elems < 0 || size < 0 ? -1 : times(f->out_elems, size);
-    bool grows = f->kind == COLL_ALL_GATHER || f->kind == COLL_GATHER;
-    bool shrinks = f->kind == COLL_REDUCE_SCATTER || f->kind == COLL_SCATTER;
     if (f->kind == COLL_BARRIER) return -1;
-    if (grows && out < 0 && in >= 0)
+    if (grows(f->kind) && out < 0 && in >= 0)
         return f->group_size > 0 ? times(in, f->group_size) : -1;
-    if (grows) return out;
-    if (shrinks && in < 0 && out >= 0)
+    if (grows(f->kind)) return out;
+    if (shrinks(f->kind) && in < 0 && out >= 0)
         return f->group_size > 0 ? times(out, f->group_size) : -1;
     return in >= 0 ? in : out;
 }

@@ -61,7 +61,7 @@ static bool sort_streams(struct matcher *w) {
 /* Returns the step in which it ran as the program counts; INT64_MIN if not
  * known: guessed steps do not bear the same number on all ranks. */
 static int64_t step_of(const struct collectives *c, const struct coll *x) {
-    const struct trace *t = c->t;
+    const struct trace *t = trace_base(c->t);
     uint32_t st = t->spans.step[x->row];
     if (st == ROW_NONE) return INT64_MIN;
     if (t->sources[t->steps[st].source].step_rule > STEPS_BY_GROUP)

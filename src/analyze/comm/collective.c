@@ -7,6 +7,7 @@
 #include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include "names/hlo_text.h"
 #include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -151,7 +152,7 @@ static struct coll_facts facts_of(const struct coll_finder *finder,
     struct coll_facts f = coll_facts_none();
     coll_facts_add(&f, t, x->row);
     row_id r = x->carrier == COLL_KERNEL ? trace_launch_of(t, x->row) : x->row;
-    bool enough = f.in_elems >= 0 && f.group.n > 0;
+    bool enough = f.in_elems >= 0 && f.group.n > 0 && f.group_size > 0;
     for (; !enough && r != ROW_NONE; r = s->parent[r])
         if (r != x->row && counts(t, r)) coll_facts_add(&f, t, r);
     if (x->carrier == COLL_CALL)
@@ -164,6 +165,8 @@ static struct coll_facts facts_of(const struct coll_finder *finder,
     const struct source *of = &t->sources[source];
     if (f.kind == COLL_SEND && f.src < 0) f.src = of->rank;
     if (f.kind == COLL_RECV && f.dst < 0) f.dst = of->rank;
+    /* shapes tell how many ranks there were, also where the job has more */
+    if (f.group_size < 0) f.group_size = f.ratio;
     /* where the source has only one process group, that group is all ranks */
     const struct source_has *h = &finder->has[source];
     if (f.group.n > 0 || h->groups) return f;
@@ -231,48 +234,47 @@ static const uint8_t *hlo_mark(struct bytes name, const char *mark) {
 
 struct open_hlo {
     row_id row[OPEN_MAX];
+    uint64_t key[OPEN_MAX]; /* the same for a start and its done */
     size_t n;
 };
 
+/* Takes the i-th out. */
+static row_id open_take(struct open_hlo *o, size_t i) {
+    row_id r = o->row[i];
+    o->n--;
+    memmove(&o->row[i], &o->row[i + 1], (o->n - i) * sizeof *o->row);
+    memmove(&o->key[i], &o->key[i + 1], (o->n - i) * sizeof *o->key);
+    return r;
+}
+
 /* Ends the start that this done belongs to; a done without one stands alone. */
-static bool close_hlo(struct coll_finder *f, struct open_hlo *open,
-                      row_id done) {
-    const struct trace *t = f->c->t;
-    struct bytes name = strs_bytes(&t->strs, t->spans.name[done]);
-    const uint8_t *b = hlo_mark(name, "-done");
+static bool close_hlo(struct coll_finder *f, struct open_hlo *open, row_id done,
+                      uint64_t key) {
+    int64_t end = span_end(f->c->t, done);
     for (size_t i = 0; i < open->n; i++) {
-        row_id r = open->row[i];
-        struct bytes start = strs_bytes(&t->strs, t->spans.name[r]);
-        const uint8_t *a = hlo_mark(start, "-start");
-        assert(a && b);
-        /* the two names must be the same but for the mark */
-        size_t n = (size_t)(a - start.p), rest = start.n - n - strlen("-start");
-        if (n != (size_t)(b - name.p) || memcmp(start.p, name.p, n) != 0 ||
-            rest != name.n - n - strlen("-done") ||
-            memcmp(a + strlen("-start"), b + strlen("-done"), rest) != 0)
-            continue;
-        int64_t end = span_end(t, done);
-        memmove(&open->row[i], &open->row[i + 1],
-                (--open->n - i) * sizeof *open->row);
-        return coll_add(f, r, COLL_KERNEL,
-                        end > span_end(t, r) ? end : span_end(t, r));
+        if (open->key[i] != key) continue;
+        row_id r = open_take(open, i);
+        int64_t own = span_end(f->c->t, r);
+        return coll_add(f, r, COLL_KERNEL, end > own ? end : own);
     }
-    return coll_add(f, done, COLL_KERNEL, span_end(t, done));
+    return coll_add(f, done, COLL_KERNEL, end);
 }
 
 static bool take_kernel(struct coll_finder *f, struct open_hlo *open,
                         row_id r) {
     const struct trace *t = f->c->t;
-    struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
-    bool hlo = span_class(t, r) & CLASS_COMM_HLO;
-    if (hlo && hlo_mark(name, "-done")) return close_hlo(f, open, r);
-    if (!hlo || !hlo_mark(name, "-start"))
-        return coll_add(f, r, COLL_KERNEL, span_end(t, r));
+    uint64_t key;
+    enum hlo_half half = HLO_WHOLE;
+    if (span_class(t, r) & CLASS_COMM_HLO)
+        half = hlo_half_of(strs_bytes(&t->strs, t->spans.name[r]), &key);
+    if (half == HLO_DONE) return close_hlo(f, open, r, key);
+    if (half == HLO_WHOLE) return coll_add(f, r, COLL_KERNEL, span_end(t, r));
     bool ok = true;
     if (open->n == OPEN_MAX) { /* the oldest never ended: by itself */
-        ok = coll_add(f, open->row[0], COLL_KERNEL, span_end(t, open->row[0]));
-        memmove(open->row, open->row + 1, --open->n * sizeof *open->row);
+        row_id old = open_take(open, 0);
+        ok = coll_add(f, old, COLL_KERNEL, span_end(t, old));
     }
+    open->key[open->n] = key;
     open->row[open->n++] = r;
     return ok;
 }

@@ -29,6 +29,7 @@ struct coll_facts {
     int64_t dims_elems;          /* of the tensors handed over ... */
     int64_t dims_bytes;          /* ... and their size, if types are known */
     int64_t group_size;          /* ranks in the process group */
+    int64_t ratio;               /* the same, by what goes in and out; or -1 */
     int64_t seq;                 /* number within the group, same on all */
     int64_t src, dst;            /* of a send or receive: global ranks */
     struct bytes dtype; /* by its name in names/dtype.h, or as recorded */

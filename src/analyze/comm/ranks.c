@@ -181,6 +181,7 @@ static int lateness_init(struct lateness *l, const struct collectives *c,
         const struct source *s = &c->t->sources[source];
         for (size_t i = s->step_first; i < s->step_end; i++) {
             if (!scope->all && !scope->step_in[i]) continue;
+            if (!scope->by_step && c->t->steps[i].cut) continue;
             m->steps++;
             sat_inc(&m->step_time, c->t->steps[i].dur);
         }
@@ -393,6 +394,7 @@ static bool take_source(struct ranks *w, uint32_t source) {
     for (size_t i = s->step_first; ok && i < s->step_end; i++) {
         const struct step *st = &w->t->steps[i];
         if (!w->selection.all && !w->selection.step_in[i]) continue;
+        if (!w->selection.by_step && st->cut) continue;
         durs[n++] = (uint64_t)st->dur;
         ok = intervals_add(&times, st->ts, st->ts + st->dur);
     }
@@ -439,13 +441,14 @@ static void ranks_columns(struct result *r, const struct ranks *w) {
     for (size_t i = 0; i < w->c.nmembers; i++)
         devices |= w->c.members[i].device != ROW_NONE;
     const struct column cols[] = {
-        {"rank", NULL, NULL, "The rank's number in the job", COL_INT, 0},
+        {"rank", NULL, NULL, "The rank's number in the job", COL_INT,
+         COL_ANSWER},
         {"host", NULL, NULL, "The machine, and the rank on it", COL_TEXT,
          COL_KEY},
         {"step_mean_us", "step mean", "us", "Mean length of its steps",
          COL_TIME, COL_MEAN},
         {"step_p95_us", "step p95", "us",
-         "95 in a hundred of its steps take no longer", COL_TIME, 0},
+         "95 in a hundred of its steps take no longer", COL_TIME, COL_LESS},
         {"compute_us", "compute", "us", "Computation per step, as in `steps`",
          COL_TIME, COL_MEAN},
         {"comm_us", "comm", "us",
@@ -453,12 +456,13 @@ static void ranks_columns(struct result *r, const struct ranks *w) {
          COL_TIME, COL_MEAN},
         {"wait_us", "wait", "us",
          "Per step: in a collective, waiting for the last rank to come",
-         COL_TIME, COL_MEAN},
+         COL_TIME, COL_MEAN | COL_ANSWER},
         {"late_us", "late", "us",
          "Per step: all the others had come, this rank had not", COL_TIME,
          COL_MEAN | COL_MAIN},
         {"straggler", NULL, NULL,
-         "Do the others wait for this rank, step after step?", COL_BOOL, 0},
+         "Do the others wait for this rank, step after step?", COL_BOOL,
+         COL_ANSWER},
         {"late_pct", "late", "%", "late_us by the mean step", COL_PERCENT,
          COL_DETAIL},
         {"steps", NULL, NULL, "Steps that were looked at", COL_INT, COL_DETAIL},

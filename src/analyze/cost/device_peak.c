@@ -141,6 +141,17 @@ static bool peak_by_clock(const struct device *d, struct device_peak *out) {
     return true;
 }
 
+static const char own_figure[] = "the profile's own figure";
+
+/* Says that the memory's figure is not from where the others are. */
+static void say_memory(struct device_peak *out) {
+    if (out->source == own_figure) return;
+    char rest[sizeof out->text];
+    snprintf(rest, sizeof rest, "%s", out->source);
+    snprintf(out->text, sizeof out->text, "%.70s; memory: the profile", rest);
+    out->source = out->text;
+}
+
 static bool peak_recorded(const struct trace *t, uint32_t device,
                           struct device_peak *out) {
     if (device == ROW_NONE) return false;
@@ -162,14 +173,15 @@ static bool peak_recorded(const struct trace *t, uint32_t device,
         out->flops[DTYPE_BF16] = (double)d->peak_flops;
         out->flops[DTYPE_INT8] *= part;
         out->flops[DTYPE_FP8] *= part;
-        if (!known) out->source = "the profile's own figure";
+        if (!known) out->source = own_figure;
         known = true;
     }
     /* The memory's own clock and width say it best: one name has come with
      * several memories. */
     if (d->bandwidth_bytes_per_s > 0) {
         out->bytes_per_s = (double)d->bandwidth_bytes_per_s;
-        if (!known) out->source = "the profile's own figure";
+        if (!known) out->source = own_figure;
+        else say_memory(out);
         known = true;
     }
     return known;

@@ -234,6 +234,15 @@ bool op_cost_is_matrix(const struct cost_rule *r) {
     return r->formula <= F_RNN_GRAD && r->formula != F_MV;
 }
 
+bool op_cost_is_pointwise(const struct cost_rule *rule) {
+    return rule->formula == F_MAP;
+}
+
+bool op_cost_reduces(const struct cost_rule *rule) {
+    return rule->formula == F_EACH || rule->formula == F_REDUCE ||
+           rule->formula == F_MOVE || rule->formula == F_CAT;
+}
+
 /* What a call works on: its inputs, and the type of lists. */
 struct call {
     const struct op_inputs *in;

@@ -34,6 +34,11 @@ const struct cost_rule *op_cost_rule(struct bytes name);
 /* Is it a rule for products of matrices? */
 bool op_cost_is_matrix(const struct cost_rule *rule);
 
+/* Is it one for ops that work on each element by itself, or (reduces) for those
+ * that sum, normalise or move them: what a compiler makes one loop of? */
+bool op_cost_is_pointwise(const struct cost_rule *rule);
+bool op_cost_reduces(const struct cost_rule *rule);
+
 /* Works out the cost of this span by that rule. list: the type of tensors in
  * lists, which torch does not record (DTYPE_UNKNOWN: not known). Returns false
  * if shapes were not recorded. Reads the span's arguments: microseconds. */

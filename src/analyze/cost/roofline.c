@@ -12,6 +12,7 @@
 #include "analyze/analyze.h"
 #include "analyze/cost/device_peak.h"
 #include "analyze/cost/op_cost.h"
+#include "analyze/cost/roof_flops.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/missing.h"
 #include "base/array.h"
@@ -169,8 +170,8 @@ struct roofline {
     bool *used;                /* by device: some work ran there */
     double matrix_s;           /* of all products in steps, at the peaks */
     int64_t matrix_time, matrix_known; /* ps of kernels of products */
-    const struct hlo_instr *instr;     /* of the kernel before, on its track */
-    str_id instr_kernel;               /* the kernel that began its execution */
+    flops_take *take;                  /* who else is told of FLOPs, or NULL */
+    void *ctx;
 };
 
 static struct name_fact *fact_of(struct roofline *x, str_id name) {
@@ -226,11 +227,13 @@ static struct roof_row *row_of_instr(struct roofline *x,
     return r;
 }
 
-/* Charges work; row is the span whose step and device count. */
-static bool charge(struct roofline *x, struct roof_row *to, row_id row,
-                   const struct roof_work *w) {
+/* Charges work; row is the span whose step and device count, of the op or the
+ * kernel that it belongs to. */
+static bool charge(struct roofline *x, struct roof_row *to, row_id of,
+                   row_id row, const struct roof_work *w) {
     uint32_t d = device_of(x, row);
     if (!to) return false;
+    if (x->take && w->flops > 0) x->take(x->ctx, of, w->flops);
     double before = to->roof.matrix_s;
     roof_add(&to->roof, w, &x->peaks[d]);
     x->used[d] = true;
@@ -261,14 +264,8 @@ static bool charge_instr(struct roofline *x, row_id row,
     const struct spans *sp = &x->t->spans;
     struct name_fact *f = fact_of(x, sp->name[row]);
     /* A library may launch several kernels for one instruction, which all carry
-     * its name: the first takes the cost, the others their time. When the first
-     * kernel comes again, that is the next execution. */
-    bool first = x->instr != i || i->launch == HLO_LAUNCHES_ONE ||
-                 x->instr_kernel == sp->name[row];
-    if (first) {
-        x->instr = i;
-        x->instr_kernel = sp->name[row];
-    }
+     * its name: the first takes the cost, the others their time. */
+    bool first = hlo_is_first(x->t, row, i);
     struct roof_row *to = x->by_kernel ? row_of(x, sp->name[row])
                                        : row_of_instr(x, i);
     if (!to) return false;
@@ -282,7 +279,7 @@ static bool charge_instr(struct roofline *x, row_id row,
                           .time = sp->dur[row],
                           .matrix = i->matrix,
                           .type = type_of_instr(x, row, i, f->kind)};
-    return charge(x, to, row, &w);
+    return charge(x, to, row, row, &w);
 }
 
 static struct launched *launched_by(const struct roofline *x, row_id op) {
@@ -336,11 +333,11 @@ static bool charge_alone(struct roofline *x, row_id row, row_id launch) {
          * kernel */
         if (x->alone == 0 && add_row(x, bytes_of("(no launch recorded)")))
             x->alone = (uint32_t)x->n;
-        return charge(x, x->alone ? &x->v[x->alone - 1] : NULL, row, &w);
+        return charge(x, x->alone ? &x->v[x->alone - 1] : NULL, row, row, &w);
     }
     if (w.flops < -1) w.flops = -1;
     if (w.bytes < -1) w.bytes = -1;
-    return charge(x, row_of(x, t->spans.name[row]), row, &w);
+    return charge(x, row_of(x, t->spans.name[row]), row, row, &w);
 }
 
 /* Reads what the program itself says that the scope did. Returns false if it
@@ -388,7 +385,7 @@ static bool charge_op(struct roofline *x, row_id op, row_id at, row_id best,
     w.time = time;
     str_id name = x->t->spans.name[op], key = x->tree.key[name];
     bool own = best == ROW_NONE || key == NAME_UNSEEN || key == NAME_DROP;
-    return charge(x, row_of(x, own ? name : key), at, &w);
+    return charge(x, row_of(x, own ? name : key), op, at, &w);
 }
 
 /* Charges one kernel of an op's call: a product takes the op's cost, or its
@@ -408,7 +405,7 @@ static bool charge_kernel(struct roofline *x, row_id op, row_id kernel) {
         w.matrix = k.matrix;
     }
     w.time = sp->dur[kernel];
-    return charge(x, row_of(x, sp->name[kernel]), kernel, &w);
+    return charge(x, row_of(x, sp->name[kernel]), kernel, kernel, &w);
 }
 
 /* Returns the op that launched a kernel; ROW_NONE if the kernel stands for
@@ -443,7 +440,6 @@ static bool each_kernel(struct roofline *x,
         if (t->tracks[i].kind != TRACK_STREAM) continue;
         uint32_t d = t->tracks[i].device;
         bool tpu = d < t->ndevices && t->devices[d].kind == DEVICE_TPU;
-        x->instr = NULL;
         for (row_id r = t->tracks[i].first; r < t->tracks[i].end; r++) {
             if (t->spans.kind[r] != SPAN_KERNEL || !span_is_device_work(t, r) ||
                 !select_has(&x->selection, r))
@@ -497,7 +493,6 @@ static int host_ops(struct roofline *x, struct ops_err *e) {
     bool ok = inside != NULL;
     for (size_t i = 0; ok && i < x->t->ntracks; i++) {
         const struct track *tr = &x->t->tracks[i];
-        x->instr = NULL;
         if (!host_tree_has(&x->tree, (uint32_t)i)) continue;
         look_inside(x, tr, inside);
         /* parents stand before their children: one that is charged covers
@@ -517,9 +512,7 @@ static int host_ops(struct roofline *x, struct ops_err *e) {
     return ok ? 0 : fail_oom(e);
 }
 
-static int find_peaks(struct roofline *x, const struct opts *o,
-                      struct ops_err *e) {
-    const char *text = opts_text(o, "device-peak");
+static int find_peaks(struct roofline *x, const char *text, struct ops_err *e) {
     size_t n = x->t->ndevices + 1;
     x->peaks = calloc(n, sizeof *x->peaks);
     x->used = calloc(n, sizeof *x->used);
@@ -544,12 +537,11 @@ static bool has_device(const struct trace *t) {
     return false;
 }
 
-static int roofline_gather(struct roofline *x, const struct opts *o,
+/* Charges all work in the selection; peaks: as --device-peak, or NULL. */
+static int roofline_gather(struct roofline *x, const char *peaks,
                            struct ops_err *e) {
     const struct trace *t = x->t;
-    x->by_kernel = strcmp(opts_text(o, "by"), "kernel") == 0;
-    TRY(find_peaks(x, o, e));
-    TRY(select_init(&x->selection, t, o, e));
+    TRY(find_peaks(x, peaks, e));
     TRY(host_tree_get(&x->tree, t, e));
     x->facts = calloc(t->strs.n + 1, sizeof *x->facts);
     x->slot = calloc(t->spans.n + 1, sizeof *x->slot);
@@ -571,7 +563,7 @@ static void roofline_columns(struct result *r, const struct roofline *x) {
     const struct column cols[] = {
         {"name", x->by_kernel ? "kernel" : "operation", NULL,
          "the operation or kernel; of XLA, the instruction", COL_TEXT, name},
-        {"calls", NULL, NULL, "how often it ran", COL_INT, 0},
+        {"calls", NULL, NULL, "how often it ran", COL_INT, COL_LESS},
         {"device_us", "time", "us",
          "time of its kernels; where there is no device, its time on the host",
          COL_TIME, COL_MAIN},
@@ -589,11 +581,11 @@ static void roofline_columns(struct result *r, const struct roofline *x) {
         {"bound", NULL, NULL,
          "what limits it at best: compute (its intensity is over the ridge), "
          "memory, or unknown",
-         COL_TEXT, 0},
+         COL_TEXT, COL_ANSWER},
         {"of_peak_pct", "of roof", "%",
          "reached, of what the device allows at this intensity: the peak of "
          "its type, or bandwidth x intensity",
-         COL_PERCENT, COL_BAR},
+         COL_PERCENT, COL_BAR | COL_ANSWER},
         {"peak_gflops", "peak GFLOP/s", NULL, "the device's peak for its type",
          COL_FLOAT, COL_DETAIL},
         {"ridge", NULL, NULL,
@@ -826,24 +818,40 @@ static void roofline_say(struct result *r, const struct roofline *x) {
     say_unknown(r, x, &c);
 }
 
+/* Frees all but the selection. */
+static void roofline_free(struct roofline *x) {
+    map_free(&x->by_instr);
+    free(x->v);
+    free(x->facts);
+    free(x->launched);
+    free(x->slot);
+    free(x->peaks);
+    free(x->used);
+}
+
+int roof_flops_each(const struct trace *t, const struct selection *in,
+                    flops_take *take, void *ctx, struct ops_err *e) {
+    struct roofline x = {.t = t, .selection = *in, .take = take, .ctx = ctx};
+    int rc = roofline_gather(&x, NULL, e);
+    roofline_free(&x);
+    return rc;
+}
+
 static int roofline_run(const struct trace *t, const struct opts *o,
                         struct result *r, struct ops_err *e) {
-    struct roofline x = {.t = t};
+    struct roofline x = {.t = t,
+                         .by_kernel = strcmp(opts_text(o, "by"), "kernel") ==
+                                      0};
     result_init(r, "roofline", "Roofline");
     result_from_trace(r, t);
-    int rc = roofline_gather(&x, o, e);
+    int rc = select_init(&x.selection, t, o, e);
+    if (rc == 0) rc = roofline_gather(&x, opts_text(o, "device-peak"), e);
     roofline_columns(r, &x);
     for (size_t i = 0; rc == 0 && i < x.n; i++) put_roof(r, &x.v[i]);
     if (rc == 0) roofline_say(r, &x);
     if (rc == 0) rc = result_done(r, e);
     select_free(&x.selection);
-    map_free(&x.by_instr);
-    free(x.v);
-    free(x.facts);
-    free(x.launched);
-    free(x.slot);
-    free(x.peaks);
-    free(x.used);
+    roofline_free(&x);
     return rc;
 }
 

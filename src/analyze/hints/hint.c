@@ -2,7 +2,10 @@
  * What the rules of hints share: removing from a plan, and words. */
 #include "analyze/hints/hint.h"
 
+#include "analyze/ops/compile_find.h"
+#include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"
+#include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
@@ -13,10 +16,17 @@
 /* As row_at: the example's own start. */
 #define ROW_START INT64_MIN
 
+/* Is that example dearer than the one kept, or the first that has a name? */
+static bool is_dearest(const struct hint_found *f, row_id row, int64_t time) {
+    return f->count == 0 || time > f->row_time ||
+           (f->row == ROW_NONE && row != ROW_NONE);
+}
+
 void hint_saw(struct hint_found *f, row_id row, int64_t time) {
+    bool dearest = is_dearest(f, row, time);
     f->count++;
     sat_inc(&f->time, time);
-    if (f->row != ROW_NONE && time <= f->row_time) return;
+    if (!dearest) return;
     f->row = row;
     f->row_time = time;
     f->row_at = ROW_START;
@@ -24,9 +34,20 @@ void hint_saw(struct hint_found *f, row_id row, int64_t time) {
 
 void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
                     row_id row, int64_t time) {
-    bool dearest = f->row == ROW_NONE || time > f->row_time;
+    bool dearest = is_dearest(f, row, time);
     hint_saw(f, row, time);
     if (dearest) f->row_at = s->d.line.v[i].ts + s->d.line.v[i].dur / 2;
+}
+
+const struct step_op *hint_op_at(const struct hint_step *s, uint32_t i) {
+    size_t next;
+    if (s->nops == 0) return NULL;
+    BOUND(next, 1, s->nops, s->ops[next].first <= i);
+    return &s->ops[next - 1];
+}
+
+double hint_percent(const struct hint_case *c, int64_t sum) {
+    return c->base > 0 ? 100.0 * (double)sum / (double)c->base : 0;
 }
 
 int64_t hint_host(const struct hint_step *s, uint32_t first, uint32_t end) {
@@ -41,6 +62,14 @@ uint32_t hint_longest(const struct hint_step *s, uint32_t first, uint32_t end) {
     for (uint32_t i = first + 1; i < end; i++)
         if (s->d.line.v[i].dur > s->d.line.v[best].dur) best = i;
     return best;
+}
+
+bool hint_is_no_python(const struct hint_case *c, const struct hint_step *s,
+                       uint32_t piece) {
+    row_id row = s->d.line.v[piece].row;
+    return row != ROW_NONE &&
+           (span_is_comm(c->t, row) ||
+            (c->compiles != NULL && compiles_has(c->compiles, row)));
 }
 
 int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
@@ -63,11 +92,22 @@ const char *hint_time(const struct hint_case *c, int64_t sum, char *buf) {
     return buf;
 }
 
+int64_t hint_of_step(const struct hint_case *c, int64_t sum) {
+    double scale = c->base > 0
+                       ? (double)c->step * (double)c->nsteps / (double)c->base
+                       : 1;
+    return (int64_t)((double)sum * scale);
+}
+
 const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
                        const char *many, char *buf) {
     snprintf(buf, 48, "%lld %s in %zu step%s", (long long)n,
              n == 1 ? one : many, c->nsteps, c->nsteps == 1 ? "" : "s");
     return buf;
+}
+
+struct bytes hint_bytes(const struct trace *t, row_id row) {
+    return strs_bytes(&t->strs, t->spans.name[row]);
 }
 
 const char *hint_name(const struct hint_case *c, row_id row) {
@@ -80,9 +120,13 @@ const char *hint_where(const struct hint_case *c, const struct hint_found *f,
     enum { FRAMES = 3 };
     const struct spans *s = &c->t->spans;
     buf[0] = '\0';
-    if (f->row == ROW_NONE) return buf;
+    bool named = f->row != ROW_NONE; /* else a pause of the step's thread */
+    if (!named && (f->count == 0 || f->row_at == ROW_START)) return buf;
+    uint32_t thread = named ? s->track[f->row]
+                            : phases_step_thread(c->t, c->source);
+    if (thread == ROW_NONE) return buf;
     int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
-    uint32_t r = pystack_at(c->frames, s->track[f->row], at);
+    uint32_t r = pystack_at(c->frames, thread, at);
     /* for a function of C, people look for the frame that called it */
     while (r != ROW_NONE &&
            frame_name_is_builtin(strs_bytes(&c->t->strs, s->name[r])))

@@ -7,7 +7,7 @@
 #define ANALYZE_HINTS_HINT_H
 
 #include "analyze/shared/missing.h"
-#include "analyze/steps/deps.h"
+#include "analyze/steps/replay.h"
 
 struct trace;
 struct device_peak;
@@ -15,39 +15,6 @@ struct compiles;
 struct pystack;
 struct copy_args;
 struct result;
-
-/* ---- plans (replay.c) ----
- *
- * How long a step would take if something in it were different: the step's
- * graph (deps.h) run forwards with changed durations. A plan starts as the
- * program without its profiler; a hint changes the plan. */
-
-/* Durations in ps, by piece and by work of a deps. */
-struct plan {
-    const struct deps *d;
-    int64_t *host; /* by piece; of a call that waits: its part after that */
-    int64_t *work; /* by work; WORK_GONE: is not run at all */
-    bool *go;      /* by piece: a call that would wait does not */
-    bool *ahead;   /* by work: done for the next step, beside this one */
-    int64_t stall; /* ps that the step bears of what happens in others */
-};
-
-#define WORK_GONE INT64_C(-1)
-
-/* per_event is the ps that recording a host event cost (overhead.h); with 0 or
- * less the plan is as traced. */
-int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
-              int64_t per_event, struct ops_err *e);
-int plan_copy(struct plan *to, const struct plan *from, struct ops_err *e);
-void plan_free(struct plan *p);
-
-/* Makes to (of the same deps) what from is. */
-void plan_assign(struct plan *to, const struct plan *from);
-
-/* Runs the plan. Returns the ps from the step's begin to the end of its host
- * side and of all its device work, and its stall; -1 if out of memory. O(pieces
- * + works). */
-int64_t replay(const struct plan *p);
 
 /* ---- rules ---- */
 
@@ -69,6 +36,36 @@ struct step_op {
     bool optimizer;          /* in the optimizer's step */
     bool lead;               /* before the step's first kernel */
     bool input;              /* in the input pipeline */
+    bool once;               /* a pause that most steps do not have there */
+};
+
+/* Attention that is written out, forward or its gradient: pieces [first, end)
+ * of the line from its first product to its last. */
+struct attention {
+    uint32_t first, end;
+    bool backward;
+    row_id softmax;
+    int64_t bytes; /* of the scores; -1: no shapes */
+    double flops;  /* of its products; -1: no shapes */
+    uint8_t type;  /* enum dtype of what they multiply */
+};
+
+/* What a piece of device work is for. */
+struct moved {
+    row_id op;     /* the innermost op that launched it, or ROW_NONE */
+    int64_t least; /* ps that the device's memory needs for all that the op
+                      reads and writes, each tensor once; -1: not known */
+};
+
+/* The op without ops inside it that a piece of the line is part of. */
+struct leaf {
+    row_id op; /* or ROW_NONE */
+    enum leaf_kind {
+        LEAF_NONE, /* a view, a call, a pause: nothing that takes long */
+        LEAF_POINTWISE,
+        LEAF_REDUCE, /* sums, norms and moves */
+        LEAF_OTHER,
+    } kind;
 };
 
 /* One step under study. */
@@ -78,15 +75,33 @@ struct hint_step {
     struct plan trial;   /* what a rule tries */
     struct step_op *ops; /* they cover all pieces of the line, in order */
     size_t nops, cap_ops;
+    uint32_t *named; /* those that are no pauses */
+    size_t nnamed;
     struct copy_args *copies; /* by work; COPY_KINDS as kind: it is none. Rules
                                  come again and again: read once */
+    struct moved *moved;      /* by work */
+    struct leaf *leaves;      /* by piece; NULL where a device works */
     int64_t *joined; /* by piece, ps: what a small op of the CPU would take as
                         part of a larger one; -1: it is none. NULL where a
                         device works */
+    struct attention *attentions; /* in the order of the line */
+    size_t nattentions, cap_attentions;
+    uint8_t *parts; /* by piece: what it is of one (enum attention_part); NULL
+                       where there is none */
+    uint8_t *again; /* by piece, enum again; NULL: nothing runs again */
+    int64_t again_bytes; /* what that would keep in memory if it ran once; -1:
+                            memory was not recorded */
+    int64_t *jitted; /* by piece, ps: what stays of it when the step's ops are
+                        compiled into one function; NULL where they do not run
+                        one by one */
 };
+
+/* Forward ops that run again inside backward. */
+enum again { AGAIN_NOT, AGAIN_FIRST /* of a run */, AGAIN };
 
 /* What a rule has seen, over all steps. */
 struct hint_found {
+    bool told;     /* worth a word, whatever the replay can tell of it */
     int64_t count; /* of the thing: syncs, copies, kernels */
     int64_t time;  /* ps */
     int64_t bytes;
@@ -94,6 +109,8 @@ struct hint_found {
     row_id row;       /* the dearest example, or ROW_NONE */
     int64_t row_time; /* what it takes */
     int64_t row_at;   /* an instant in it, for who called it */
+    int64_t save;     /* ps: what the hint saves, when say() is called ... */
+    int64_t also;     /* ... and what also() would; 0: the rule has none */
 };
 
 /* All that rules look at. */
@@ -109,17 +126,22 @@ struct hint_case {
     /* what other analyses found in the same scope; NULL if they were not run */
     const struct result *leaks, *memory, *ranks;
     size_t fragmented; /* hint_memory_read's row of memory, or SIZE_MAX */
-    int64_t base;      /* ps, all steps without their profiler */
+    int64_t base;      /* ps, all steps without their profiler, as replayed */
     const struct compiles *compiles; /* or NULL */
     const struct pystack *frames;
     bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
-    int64_t per_event;  /* ps, what recording an event cost; 0: not known */
+    int64_t cpus;       /* that the program may use; -1: not recorded */
+    bool prefetches, parallel; /* the input pipeline runs ahead; in parallel */
+    int64_t step;  /* ps: the step without its profiler, as all commands show it
+                     (bare.h), and stall; savings are shares of it */
+    int64_t stall; /* ps: its share of what other steps compile again */
 };
 
 enum { HINT_TEXT = 640 };
 
 struct hint_words {
     char title[160], evidence[HINT_TEXT], repair[HINT_TEXT];
+    const char *confidence; /* NULL: that of the rule */
 };
 
 struct hint_rule {
@@ -138,6 +160,10 @@ struct hint_rule {
      * nothing to repair. */
     void (*repair)(const struct hint_case *c, struct hint_step *s,
                    struct hint_found *f);
+    /* Repairs s->trial in another way, of which say() tells the saving, too;
+     * NULL: there is no other. */
+    void (*also)(const struct hint_case *c, struct hint_step *s,
+                 struct hint_found *f);
     /* Writes the evidence, and title and repair where they are not fixed. */
     void (*say)(const struct hint_case *c, const struct hint_found *f,
                 struct hint_words *w);
@@ -155,6 +181,41 @@ int hint_memory_read(struct hint_case *c, struct ops_err *e);
 /* Fills joined of all steps (hint_small.c). O(pieces log pieces). */
 int hint_small_read(struct hint_case *c, struct ops_err *e);
 
+/* Sets `once` of the pauses of all steps (hint_pause.c). O(ops log ops). */
+int hint_pauses_read(struct hint_case *c, struct ops_err *e);
+
+/* Fills again of all steps (hint_recompute.c). O(n log n) of pieces and
+ * allocations. */
+int hint_recompute_read(struct hint_case *c, struct ops_err *e);
+
+/* Fills named of all steps (hint_shapes.c). O(ops). */
+int hint_shapes_read(struct hint_case *c, struct ops_err *e);
+
+/* Fills attentions and parts of all steps (hint_attention.c), after again.
+ * O(pieces). */
+int hint_attention_read(struct hint_case *c, struct ops_err *e);
+
+/* Fills cpus, prefetches and parallel (hint_input.c). O(spans). */
+void hint_input_read(struct hint_case *c);
+
+/* Fills jitted of all steps (hint_eager.c). O(pieces log pieces). */
+int hint_eager_read(struct hint_case *c, struct ops_err *e);
+
+/* Is that piece without an op something else than Python: does the program wait
+ * for an exchange that another thread carries out, or is something compiled? */
+bool hint_is_no_python(const struct hint_case *c, const struct hint_step *s,
+                       uint32_t piece);
+
+/* Fills moved of all steps (hint_layout.c). O(works). */
+int hint_moved_read(struct hint_case *c, struct ops_err *e);
+
+/* Fills leaves of all steps (hint_pointwise.c). O(pieces). */
+int hint_leaves_read(struct hint_case *c, struct ops_err *e);
+
+/* Marks the ops of updates that are written by hand as the optimizer's
+ * (hint_optimizer.c). O(ops). */
+void hint_optimizer_read(struct hint_case *c);
+
 /* Counts an example; the dearest is kept. */
 void hint_saw(struct hint_found *f, row_id row, int64_t time);
 
@@ -162,6 +223,13 @@ void hint_saw(struct hint_found *f, row_id row, int64_t time);
  * in it, not at its start. */
 void hint_saw_piece(struct hint_found *f, const struct hint_step *s, uint32_t i,
                     row_id row, int64_t time);
+
+/* Returns the outermost op or pause that piece i of the line is part of; NULL
+ * if the line is empty. O(log ops). */
+const struct step_op *hint_op_at(const struct hint_step *s, uint32_t i);
+
+/* Returns the share of the step that so much is, in per cent. */
+double hint_percent(const struct hint_case *c, int64_t sum);
 
 /* Returns the host time of pieces [first, end) in the trial, without calls that
  * wait. */
@@ -179,10 +247,20 @@ int64_t hint_remove(struct hint_step *s, uint32_t first, uint32_t end,
 /* Returns a mean per step in words: "1.2 ms". buf is 48 long. */
 const char *hint_time(const struct hint_case *c, int64_t sum, char *buf);
 
+/* Returns a sum over the steps under study as the share of the step that all
+ * commands show: what a saving is told in, which it can stand beside. */
+int64_t hint_of_step(const struct hint_case *c, int64_t sum);
+
 /* Returns a count in words: "1 copy in 12 steps", "3 copies in 1 step". buf is
  * 48 long. */
 const char *hint_count(const struct hint_case *c, int64_t n, const char *one,
                        const char *many, char *buf);
+
+/* Spans around a span that rules look at, at the most. */
+enum { HINT_CLIMB = 64 };
+
+/* Returns the name of a row as rules compare it. */
+struct bytes hint_bytes(const struct trace *t, row_id row);
 
 /* Returns the name of a row; "" for ROW_NONE and for markers of steps, whose
  * names say nothing. */

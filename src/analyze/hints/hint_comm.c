@@ -38,6 +38,7 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
             !span_is_comm(t, row))
             continue;
         hint_saw(f, row, s->trial.work[w]);
+        f->other++;
         s->trial.ahead[w] = true;
     }
     /* With gloo and MPI the program itself sits in the exchange. Its wait for a
@@ -68,16 +69,33 @@ static void repair_exchange(const struct hint_case *c, struct hint_step *s,
     }
     /* it runs beside the rest of the step, and still takes its time */
     for (uint32_t i = 0; i < s->d.line.n; i++) sat_inc(&rest, s->trial.host[i]);
+    /* a step that is mostly exchange wants less of it, or a rank that is not
+     * late: what that gives no single file tells */
+    f->told |= c->nranks == 1 && moved > rest;
     if (moved > rest) sat_inc(&s->trial.host[last], moved - rest);
 }
 
 static void say_exchange(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
-    char a[48], n[48];
+    char a[48], n[48], what[80];
+    bool alone = c->nranks == 1; /* no other rank's file was given */
+    /* the host's part is seen in pieces: they do not tell how many exchanges
+     * there were, which `comm` counts */
+    if (f->other == f->count)
+        snprintf(what, sizeof what, "%s,",
+                 hint_count(c, f->count, "collective", "collectives", n));
+    else snprintf(what, sizeof what, "collectives take");
+    if (alone)
+        snprintf(w->title, sizeof w->title,
+                 "the step waits while ranks exchange data, or for a rank that "
+                 "is late");
     snprintf(w->evidence, sizeof w->evidence,
-             "%s, %s a step, the longest %.120s",
-             hint_count(c, f->count, "collective", "collectives", n),
-             hint_time(c, f->time, a), hint_name(c, f->row));
+             "%s %s a step (%.0f %% of it), the longest %.120s%s", what,
+             hint_time(c, f->time, a), hint_percent(c, f->time),
+             hint_name(c, f->row),
+             alone ? "; with the files of all ranks it can be told whether "
+                     "another rank is late"
+                   : "");
 }
 
 const struct hint_rule hint_comm_exposed = {
@@ -105,6 +123,34 @@ const struct hint_rule hint_comm_exposed = {
     .say = say_exchange,
 };
 
+/* Shortens what the program does while a collective is under way beside its
+ * line: it waits for it in some call (TensorFlow's executor). */
+static void shorten_beside(const struct hint_case *c, struct hint_step *s,
+                           int64_t *left) {
+    const struct trace *t = c->t;
+    const struct timeline *line = &s->d.line;
+    const struct lists *l = &t->of_source;
+    if (line->n == 0) return;
+    for (size_t k = l->first[c->source]; k < l->first[c->source + 1]; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        if (tr->kind == TRACK_STREAM || tr->kind == TRACK_PYTHON) continue;
+        row_id end = trace_row_at(t, tr, line->end);
+        size_t i = 0; /* pieces before it were looked at; starts rise */
+        for (row_id r = trace_row_at(t, tr, line->ts); r < end; r++) {
+            if (*left <= 0) return;
+            if (!span_is_comm(t, r)) continue;
+            size_t at = timeline_at(line, t->spans.ts[r]);
+            if (at > i) i = at;
+            for (; *left > 0 && i < line->n; i++) {
+                const struct piece *p = &line->v[i];
+                if (p->ts >= span_end(t, r)) break;
+                if (s->d.stops[i].first == s->d.stops[i].end)
+                    shorten(&s->trial.host[i], left);
+            }
+        }
+    }
+}
+
 static void repair_straggler(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     struct cell late = subresult_cell(c->ranks, straggler(c), "late_us");
@@ -119,6 +165,7 @@ static void repair_straggler(const struct hint_case *c, struct hint_step *s,
         if (at != ROW_NONE && span_is_comm(c->t, at))
             shorten(&s->trial.host[i], &left);
     }
+    if (left > 0) shorten_beside(c, s, &left);
     hint_saw(f, ROW_NONE, late.i - left);
 }
 
@@ -129,9 +176,12 @@ static void say_straggler(const struct hint_case *c, const struct hint_found *f,
     struct cell rank = subresult_cell(c->ranks, row, "rank");
     struct cell late = subresult_cell(c->ranks, row, "late_us");
     if (!late.null) human_time(late.i, time, sizeof time);
+    struct cell host = subresult_cell(c->ranks, row, "host");
+    char who[80];
+    if (!rank.null) snprintf(who, sizeof who, "rank %lld", (long long)rank.i);
+    else snprintf(who, sizeof who, "%.60s", host.null ? "one" : host.s);
     snprintf(w->title, sizeof w->title,
-             "all ranks wait for rank %lld, %s in every step",
-             !rank.null ? (long long)rank.i : -1LL, time);
+             "all ranks wait for %s, %s in every step", who, time);
     snprintf(w->evidence, sizeof w->evidence,
              "it comes last to the collectives; %s a step of the studied "
              "rank's collectives is waiting for it. %.400s",
@@ -141,6 +191,7 @@ static void say_straggler(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_straggler = {
     .id = "straggler",
+    .in_place = true, /* what others wait for is looked at before the waiting */
     .confidence = "measured",
     .assumes = "the late rank becomes as fast as the others",
     .see = "ranks",

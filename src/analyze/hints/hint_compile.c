@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * recompile: the same function is compiled again inside the training loop,
  * because its shapes or guards changed. Repaired, it is compiled once, before.
- * Compilations come in few steps; each step bears its share of them. */
+ * Compilations come in few steps; each step bears its share of them.
+ *
+ * A new graph costs more than its tracing and its compiler: it is registered,
+ * optimised, instantiated and run for the first time, and no span says so. So
+ * all goes that the call of the function does besides its ops, but for what
+ * calling it costs. */
 #include "analyze/hints/hint.h"
 
 #include "analyze/ops/compile_find.h"
 #include "base/sum.h"
+#include "model/trace.h"
 #include <stdio.h>
 
 /* Was it compiled again, inside a step of the source? tf.function traces twice
@@ -37,18 +43,53 @@ int64_t hint_compile_stall(const struct hint_case *c, const uint32_t *steps,
     return mean > held ? mean - held : 0;
 }
 
+static bool is_op(const struct trace *t, row_id row) {
+    for (int i = 0; row != ROW_NONE && i < HINT_CLIMB; i++) {
+        if (t->spans.kind[row] == SPAN_OP) return true;
+        row = t->spans.parent[row];
+    }
+    return false;
+}
+
+/* Takes out of the step what a call that compiled does besides its ops. Returns
+ * the host time taken. */
+static int64_t remove_call(const struct hint_case *c, struct hint_step *s,
+                           row_id call) {
+    int64_t cut = 0, costs = HINT_FUNCTION_US * PS_PER_US;
+    int64_t ts = c->t->spans.ts[call], end = span_end(c->t, call);
+    if (s->d.line.n == 0) return 0;
+    for (size_t i = timeline_at(&s->d.line, ts); i < s->d.line.n; i++) {
+        const struct piece *p = &s->d.line.v[i];
+        if (p->ts >= end) break;
+        if (p->ts < ts || p->input || s->d.stops[i].wait != DEP_NONE ||
+            s->d.stops[i].first < s->d.stops[i].end || is_op(c->t, p->row))
+            continue;
+        int64_t stays = s->trial.host[i] < costs ? s->trial.host[i] : costs;
+        costs -= stays;
+        sat_inc(&cut, s->trial.host[i] - stays);
+        s->trial.host[i] = stays;
+    }
+    return cut;
+}
+
 static void repair_recompile(const struct hint_case *c, struct hint_step *s,
                              struct hint_found *f) {
     int64_t again = 0;
     const struct compile_span *last = NULL; /* by time */
+    row_id before = ROW_NONE;               /* the call of the one before */
+    int64_t cut = s->trial.stall;
     for (size_t i = 0; c->compiles != NULL && i < c->compiles->nspans; i++) {
         const struct compile_span *x = &c->compiles->spans[i];
-        if (!is_again(c, x) || x->more) continue;
+        if (!is_again(c, x)) continue;
+        row_id call = compiles_call(c->compiles, x);
+        if (call != ROW_NONE && call != before && x->step == s->d.step)
+            sat_inc(&cut, remove_call(c, s, call));
+        before = call;
+        if (x->more) continue;
         again++;
         if (last == NULL || x->ts > last->ts) last = x;
     }
     if (last == NULL) return;
-    int64_t cut = s->trial.stall;
     s->trial.stall = 0;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
         uint32_t at = s->d.line.v[i].row;
@@ -66,11 +107,12 @@ static void say_recompile(const struct hint_case *c, const struct hint_found *f,
     for (size_t i = 0; reason == NULL && i < c->compiles->nspans; i++)
         if (is_again(c, &c->compiles->spans[i]))
             reason = c->compiles->spans[i].reason;
-    snprintf(w->evidence, sizeof w->evidence,
-             "%lld compilations of the same things in the window, %s a step "
-             "in the mean, the last %.100s%s%.200s",
-             (long long)f->other, hint_time(c, f->time, a),
-             hint_name(c, f->row), reason ? ": " : "", reason ? reason : "");
+    snprintf(
+        w->evidence, sizeof w->evidence,
+        "%lld compilations of the same things in the window, with all that "
+        "a new graph needs %s a step in the mean, the last %.100s%s%.200s",
+        (long long)f->other, hint_time(c, f->time, a), hint_name(c, f->row),
+        reason ? ": " : "", reason ? reason : "");
 }
 
 const struct hint_rule hint_recompile = {

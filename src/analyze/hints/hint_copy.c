@@ -4,7 +4,8 @@
  * returns when it is done. Repaired, the copy comes out of pinned memory at the
  * link's speed and nobody waits: a batch that is copied before the step's
  * first kernel is copied beside the step before; any other copy keeps its
- * place in the stream.
+ * place in the stream. Where only the device waits for a copy, in its own
+ * stream or in another, it runs beside the step before, too.
  *
  * cpu-fallback: data is copied out of the device, worked on by the CPU and
  * copied back. Repaired, the op runs on the device: both copies, the waiting
@@ -160,6 +161,61 @@ const struct hint_rule hint_copy_blocking = {
     .see = "copies",
     .repair = repair_blocking,
     .say = say_blocking,
+};
+
+/* Lets large copies between host and device run beside the step: nobody waits
+ * for them on the host, but the device has nothing else to do. */
+static void repair_exposed(const struct hint_case *c, struct hint_step *s,
+                           struct hint_found *f) {
+    if (c->host_exchange) return;
+    for (uint32_t w = 0; w < s->d.nworks; w++) {
+        const struct copy_args *a = &s->copies[w];
+        const struct step_op *p = hint_op_at(s, s->d.works[w].piece);
+        bool link = a->kind == COPY_H2D || a->kind == COPY_D2H;
+        if (!link || a->bytes < HINT_SMALL_COPY_BYTES || a->pageable == 1 ||
+            s->trial.ahead[w] || s->trial.work[w] == WORK_GONE || p == NULL ||
+            p->waits > 0)
+            continue;
+        row_id row = s->d.works[w].row;
+        s->trial.ahead[w] = true;
+        sat_inc(&f->bytes, a->bytes);
+        sat_inc(&f->other, c->t->spans.dur[row]);
+        hint_saw(f, row, c->t->spans.dur[row]);
+    }
+}
+
+static void say_exposed(const struct hint_case *c, const struct hint_found *f,
+                        struct hint_words *w) {
+    char a[48], n[48], size[48];
+    double gbps = f->other > 0 ? (double)f->bytes / (double)f->other * 1000 : 0;
+    human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
+    snprintf(w->title, sizeof w->title,
+             "%s a step are copied while nothing else runs on the device",
+             size);
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s, %s a step at %.1f GB/s, the longest %.60s",
+             hint_count(c, f->count, "copy", "copies", n),
+             hint_time(c, f->other, a), gbps, hint_name(c, f->row));
+}
+
+const struct hint_rule hint_copy_exposed = {
+    .id = "copy-blocking",
+    .in_place = true,
+    .confidence = "simulated",
+    .assumes = "the copies run on a stream of their own, beside the step "
+               "before; the link is free meanwhile",
+    .see = "copies",
+    .advice[FW_TORCH] =
+        "copy the next batch on a stream of its own: with torch.cuda.stream("
+        "side): nxt = batch.to(device, non_blocking=True) from pinned memory; "
+        "torch.cuda.current_stream().wait_stream(side) before it is used",
+    .advice[FW_TF] =
+        "dataset.apply(tf.data.experimental.prefetch_to_device('/gpu:0'))",
+    .advice[FW_JAX] = "jax.device_put of the next batch before this step's "
+                      "result is asked for",
+    .advice[FW_OTHER] = "copy on a second stream, one batch ahead",
+    .repair = repair_exposed,
+    .say = say_exposed,
 };
 
 /* Does the op copy in that direction? */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The device is busy, but not full: small-batch (kernels with too few blocks
- * for it), low-occupancy (too few warps to hide the time that memory takes),
- * slow-op for convolutions that change the layout of their data back and
- * forth. */
+ * for it), low-occupancy (too few warps to hide the time that memory takes). */
 #include "analyze/hints/hint.h"
 
 #include "analyze/shared/kernel_args.h"
@@ -132,37 +130,4 @@ const struct hint_rule hint_low_occupancy = {
         "smaller BLOCK)",
     .repair = repair_occupancy,
     .say = say_occupancy,
-};
-
-static void repair_layout(const struct hint_case *c, struct hint_step *s,
-                          struct hint_found *f) {
-    for (uint32_t w = 0; w < s->d.nworks; w++) {
-        row_id row = s->d.works[w].row;
-        struct bytes name = strs_bytes(&c->t->strs, c->t->spans.name[row]);
-        if (!runs_kernel(c, s, w) || !kernel_is_layout(name)) continue;
-        hint_saw(f, row, s->trial.work[w]);
-        s->trial.work[w] = WORK_GONE;
-    }
-}
-
-static void say_layout(const struct hint_case *c, const struct hint_found *f,
-                       struct hint_words *w) {
-    char a[48], n[48];
-    snprintf(w->evidence, sizeof w->evidence,
-             "%s, %s a step, that only turn NCHW into NHWC and back",
-             hint_count(c, f->count, "kernel", "kernels", n),
-             hint_time(c, f->time, a));
-}
-
-const struct hint_rule hint_slow_layout = {
-    .id = "slow-op",
-    .title = "convolutions change the layout of their data back and forth",
-    .confidence = "simulated",
-    .assumes = "in that layout from the start the other kernels take as long "
-               "as now",
-    .see = "kernels",
-    .advice[FW_OTHER] = "model = model.to(memory_format=torch.channels_last); "
-                        "x = x.to(memory_format=torch.channels_last)",
-    .repair = repair_layout,
-    .say = say_layout,
 };

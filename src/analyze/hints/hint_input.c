@@ -1,55 +1,147 @@
 /* SPDX-License-Identifier: Apache-2.0
  * input-bound: the step begins with waiting for its batch. Repaired, the batch
  * is made beside the step before: what the step's thread does for it goes,
- * but for the copies, which have rules of their own. */
+ * but for the copies, which have rules of their own. Where few CPUs are left
+ * for it, the step waits on. Time before the first kernel in which nothing was
+ * recorded is a guess, and said to be one. */
 #include "analyze/hints/hint.h"
 
 #include "analyze/shared/phases.h"
+#include "base/facts.h"
 #include "base/sum.h"
+#include "model/args.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/input_names.h"
+#include "names/op_names.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Returns the stage or region that a span of the input pipeline is part of. */
 static row_id stage_of(const struct trace *t, row_id row) {
-    enum { CLIMB = 64 }; /* levels */
     uint32_t r = row;
-    for (int i = 0; r != ROW_NONE && i < CLIMB; i++, r = t->spans.parent[r])
+    for (int i = 0; r != ROW_NONE && i < HINT_CLIMB;
+         i++, r = t->spans.parent[r])
         if (!span_is_step_mark(t, r) &&
             (span_is_input(t, r) || t->spans.kind[r] == SPAN_ANNOTATION))
             return r;
     return row;
 }
 
+/* Returns the CPUs that the program may use; -1 if that was not recorded. */
+static int64_t cpus_of(const struct hint_case *c) {
+    const struct trace *t = c->t;
+    const char *text = trace_meta_get(t, c->source, FACT_CPU_ALLOWED);
+    if (text != NULL) return strtoll(text, NULL, 10);
+    /* tf.data says at its root how many it counts on */
+    str_id root = strs_find(&t->strs, bytes_of(input_root));
+    const struct lists *l = &t->of_source;
+    size_t k = l->first[c->source], end = l->first[c->source + 1];
+    for (; root != STR_NONE && k < end; k++) {
+        const struct track *tr = &t->tracks[l->v[k]];
+        for (row_id r = tr->first; r < tr->end; r++)
+            if (t->spans.name[r] == root)
+                return args_int(t, r, "cpu_budget", -1);
+    }
+    return -1;
+}
+
+void hint_input_read(struct hint_case *c) {
+    c->cpus = cpus_of(c);
+    for (str_id id = 0; id < c->t->strs.n; id++) {
+        if (!(c->t->name_class[id] & CLASS_INPUT)) continue;
+        struct bytes name = strs_bytes(&c->t->strs, id);
+        c->prefetches |= input_is_prefetch(name);
+        c->parallel |= input_is_parallel(name);
+    }
+}
+
+/* Returns how many ops of the line come before the step's first kernel or, with
+ * no device, before the first op that computes. */
+static size_t leading_ops(const struct hint_case *c,
+                          const struct hint_step *s) {
+    size_t i = 0;
+    bool device = s->d.nworks > 0;
+    for (; i < s->nops; i++) {
+        row_id row = s->ops[i].row;
+        if (device ? !s->ops[i].lead
+                   : row != ROW_NONE && (c->t->spans.kind[row] != SPAN_OP ||
+                                         phases_computes(c->t, row)))
+            return i;
+    }
+    return 0; /* nothing is computed: nobody knows what comes before it */
+}
+
+/* Is it work of the CPU before the first kernel: an op that launches nothing
+ * (without a device every op is the CPU's), or a pause of every step that no
+ * Python between ops explains? */
+static bool may_be_input(const struct hint_step *s, const struct step_op *p) {
+    if (p->row != ROW_NONE &&
+        (p->kernels || p->copies || p->waits || s->d.nworks == 0))
+        return false;
+    if (p->row == ROW_NONE && p->once) return false;
+    return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
+}
+
+/* Does the step begin with what was just made by the host: a tensor of its data
+ * or a copy to the device? Where the steps were inferred, the code that made it
+ * stands at the end of the step before. */
+static bool begins_with_data(const struct hint_case *c,
+                             const struct hint_step *s) {
+    if (c->t->sources[c->source].step_rule != STEPS_INFERRED || s->nops == 0)
+        return false;
+    const struct step_op *p = &s->ops[0];
+    if (p->row == ROW_NONE) return false;
+    return p->copies > 0 ||
+           op_takes_host_data(
+               strs_bytes(&c->t->strs, c->t->spans.name[p->row]));
+}
+
+/* The batch is still to be made, beside the step: with so few CPUs that all of
+ * its work takes longer, the step takes that. */
+static void share_cpus(const struct hint_case *c, struct hint_step *s,
+                       int64_t made, uint32_t at) {
+    int64_t rest = 0;
+    for (uint32_t i = 0; i < s->d.line.n; i++) sat_inc(&rest, s->trial.host[i]);
+    if (c->cpus <= 0) return;
+    int64_t least = sat_add(rest, made) / c->cpus;
+    if (least > rest) sat_inc(&s->trial.host[at], least - rest);
+}
+
 static void repair_input(const struct hint_case *c, struct hint_step *s,
                          struct hint_found *f) {
     /* A process with no steps that does nothing but input is a loader's worker:
      * nobody waits for it here. */
-    bool whole = c->t->sources[c->source].step_rule == STEPS_WHOLE;
+    const struct source *from = &c->t->sources[c->source];
+    bool whole = from->step_rule == STEPS_WHOLE;
     bool worker = whole;
     for (size_t i = 0; worker && i < s->nops; i++)
         worker = s->ops[i].row == ROW_NONE || s->ops[i].input;
     if (worker) return;
-    /* without a device every op is the CPU's, and a window that is no step
-     * begins with anything: then only a pipeline is known as input */
-    bool device = s->d.nworks > 0 && !whole;
+    /* what a single step begins with may be the program's start, a region
+     * begins with anything, a program that records itself says what is input,
+     * and where ops are called one by one Python is on its way to the first */
+    bool guess = !whole && c->t->base == NULL && s->jitted == NULL &&
+                 from->step_end - from->step_first > 1 &&
+                 c->framework != FW_OTHER;
+    size_t lead = guess ? leading_ops(c, s) : 0;
+    size_t last = guess && begins_with_data(c, s) ? s->nops - 1 : SIZE_MAX;
+    int64_t made = 0;
+    uint32_t at = 0;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (p->optimizer) continue;
-        /* Is it work of the CPU before the first kernel: an op that launches
-         * nothing, or a pause that no Python between ops explains? */
-        bool launches = p->row != ROW_NONE &&
-                        (p->kernels || p->copies || p->waits);
-        bool cpu_work = device && p->lead && !launches &&
-                        hint_host(s, p->first, p->end) >=
-                            HINT_PAUSE_US * PS_PER_US;
-        if (!p->input && !cpu_work) continue;
+        bool near = i < lead || i == last; /* to the step's first kernel */
+        if (!p->input && !(near && may_be_input(s, p))) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
         row_id row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
         if (cut > 0) hint_saw_piece(f, s, most, row, cut);
         if (!p->input) sat_inc(&f->other, cut);
+        sat_inc(&made, cut);
+        at = p->first;
     }
+    if (made > 0) share_cpus(c, s, made, at);
 }
 
 /* Returns a thread that makes batches beside the training already, or NULL. */
@@ -63,22 +155,9 @@ static const struct track *loader_of(const struct hint_case *c) {
     return NULL;
 }
 
-static void say_input(const struct hint_case *c, const struct hint_found *f,
-                      struct hint_words *w) {
-    char a[48], b[48], where[HINT_TEXT];
-    const char *name = hint_name(c, f->row);
-    snprintf(w->title, sizeof w->title, "the step waits %s for its input",
-             hint_time(c, f->time, a));
-    snprintf(w->evidence, sizeof w->evidence,
-             "%s a step%s, most of it in %.120s%s%s%s",
-             hint_time(c, f->time, a),
-             c->steps[0].d.nworks > 0 ? " before its first kernel" : "",
-             *name ? name : "code with no event", hint_where(c, f, where),
-             f->other ? "; of it " : "",
-             f->other ? hint_time(c, f->other, b) : "");
-    if (f->other)
-        strncat(w->evidence, " in code that recorded nothing as input",
-                sizeof w->evidence - strlen(w->evidence) - 1);
+/* Writes what to do where the pipeline has some of it already. */
+static void say_more(const struct hint_case *c, const struct hint_found *f,
+                     struct hint_words *w) {
     const struct track *loader = c->framework == FW_OTHER ? loader_of(c) : NULL;
     if (loader != NULL)
         snprintf(w->repair, sizeof w->repair,
@@ -86,13 +165,63 @@ static void say_input(const struct hint_case *c, const struct hint_found *f,
                  "on: several such threads, larger reads, less to do for a "
                  "batch (once for all epochs what is the same in each)",
                  strs_text(&c->t->strs, loader->name));
+    if (f->other * 2 > f->time) return;
+    if (c->framework == FW_TF && c->parallel && c->prefetches)
+        snprintf(w->repair, sizeof w->repair,
+                 "the pipeline runs in parallel and ahead already, and does "
+                 "not keep up: dataset.cache() after what is the same in every "
+                 "epoch, .batch() before .map() so that the function works on "
+                 "whole batches, or what it makes stored once");
+    else if (c->framework == FW_TF && c->parallel)
+        snprintf(w->repair, sizeof w->repair,
+                 "it maps in parallel already: .prefetch(tf.data.AUTOTUNE) at "
+                 "its end; dataset.cache() after what is the same in every "
+                 "epoch");
+    else if (c->framework == FW_TORCH && c->parallel)
+        snprintf(
+            w->repair, sizeof w->repair,
+            "its workers do not keep up: more of them, up to the number "
+            "of CPUs, prefetch_factor=4; or less to do for a batch (stored "
+            "once what is the same in every epoch, transforms on the "
+            "device)");
+}
+
+static void say_input(const struct hint_case *c, const struct hint_found *f,
+                      struct hint_words *w) {
+    char a[48], b[48], cpus[64] = "", where[HINT_TEXT];
+    const char *name = hint_name(c, f->row);
+    int64_t time = hint_of_step(c, f->time);
+    bool device = c->steps[0].d.nworks > 0;
+    const char *first = device ? "its first kernel" : "its first op";
+    bool guess = f->other * 2 > f->time;
+    if (guess)
+        snprintf(w->title, sizeof w->title,
+                 "%s of the step go by before %s: perhaps its input",
+                 hint_time(c, time, a), first);
+    else
+        snprintf(w->title, sizeof w->title, "the step waits %s for its input",
+                 hint_time(c, time, a));
+    if (guess) w->confidence = "assumed";
+    if (c->cpus > 0)
+        snprintf(cpus, sizeof cpus, "; the program has %lld CPU%s",
+                 (long long)c->cpus, c->cpus == 1 ? "" : "s");
+    snprintf(w->evidence, sizeof w->evidence,
+             "%s a step%s%s, most of it in %.120s%.300s%s%s%s%s",
+             hint_time(c, time, a), device || guess ? " before " : "",
+             device || guess ? first : "", *name ? name : "code with no event",
+             hint_where(c, f, where), f->other ? "; of it " : "",
+             f->other ? hint_time(c, hint_of_step(c, f->other), b) : "",
+             f->other ? " is a guess: nothing there was recorded as input" : "",
+             cpus);
+    say_more(c, f, w);
 }
 
 const struct hint_rule hint_input_bound = {
     .id = "input-bound",
     .in_place = true,
     .confidence = "simulated",
-    .assumes = "enough workers to have the next batch ready in time",
+    .assumes = "workers make the next batch beside the step, as many as there "
+               "are CPUs (not recorded: enough)",
     .see = "input",
     .advice[FW_TORCH] = "let workers make the batches beside the training: "
                         "DataLoader(dataset, num_workers=8, pin_memory=True, "

@@ -1,51 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kernels that could be faster: low-precision-off (matrix products in full
- * fp32, neither TF32 nor 16 bit) and unfused-pointwise (one pass over memory
- * after another). */
+ * low-precision-off: matrix products in full fp32, neither TF32 nor 16 bit. */
 #include "analyze/hints/hint.h"
 
 #include "analyze/cost/device_peak.h"
 #include "base/array.h"
-#include "base/sum.h"
 #include "names/kernel_names.h"
 #include <stdio.h>
 
-static void repair_precision(const struct hint_case *c, struct hint_step *s,
-                             struct hint_found *f) {
-    if (c->peak == NULL) return;
+/* Returns how many times faster a full fp32 matrix kernel becomes in that
+ * type; 0 if the device does not have it, or its peaks are not known. */
+static double precision_gain(const struct hint_case *c, enum dtype type) {
+    if (c->peak == NULL) return 0;
     double slow = device_peak_flops(c->peak, DTYPE_FP32, false);
-    double fast = device_peak_flops(c->peak, DTYPE_TF32, true);
-    if (slow <= 0 || fast <= 0) return;
-    /* how many times faster a full fp32 matrix kernel becomes */
-    double gain = fast * HINT_MATRIX_PERCENT / 100 / slow;
+    double fast = device_peak_flops(c->peak, type, true);
+    if (slow <= 0 || fast <= 0) return 0;
+    return fast * HINT_MATRIX_PERCENT / 100 / slow;
+}
+
+/* The types that the matrix units have for such products: what is the least to
+ * change first, or DTYPE_UNKNOWN; then what gives more, if there is any. */
+static enum dtype precision_first(const struct hint_case *c) {
+    const enum dtype types[] = {DTYPE_TF32, DTYPE_BF16, DTYPE_FP16};
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (precision_gain(c, types[i]) > 1) return types[i];
+    return DTYPE_UNKNOWN;
+}
+
+static enum dtype precision_more(const struct hint_case *c) {
+    bool more = precision_first(c) == DTYPE_TF32 &&
+                precision_gain(c, DTYPE_BF16) > 1;
+    return more ? DTYPE_BF16 : DTYPE_UNKNOWN;
+}
+
+/* Is it in the optimizer's step, which stays in fp32? */
+static bool in_optimizer(const struct hint_step *s, uint32_t w) {
+    const struct step_op *p = hint_op_at(s, s->d.works[w].piece);
+    return p != NULL && p->optimizer;
+}
+
+/* Lets products of matrices in full fp32 run in that type; where it has 16
+ * bits, pointwise kernels move half as much. */
+static void lower_precision(const struct hint_case *c, struct hint_step *s,
+                            enum dtype type, struct hint_found *f) {
+    double gain = precision_gain(c, type);
     if (gain <= 1) return;
     for (uint32_t w = 0; w < s->d.nworks; w++) {
         row_id row = s->d.works[w].row;
+        struct bytes name = strs_bytes(&c->t->strs, c->t->spans.name[row]);
         if (c->t->spans.kind[row] != SPAN_KERNEL ||
             s->trial.work[w] == WORK_GONE)
             continue;
-        /* is it a product of matrices in fp32, on units that are not made for
-         * it? */
-        struct kernel_kind k = kernel_kind_of(
-            strs_bytes(&c->t->strs, c->t->spans.name[row]));
-        if (!k.matrix || k.tensor || k.dtype != DTYPE_FP32) continue;
+        struct kernel_kind k = kernel_kind_of(name);
+        bool product = k.matrix && !k.tensor && k.dtype == DTYPE_FP32;
+        bool halved = type != DTYPE_TF32 && k.dtype == DTYPE_FP32 &&
+                      kernel_fusable(name) == FUSE_POINTWISE &&
+                      !in_optimizer(s, w);
+        if (!product && !halved) continue;
         int64_t now = s->trial.work[w];
-        int64_t then = (int64_t)((double)now / gain);
+        int64_t then = (int64_t)((double)now / (product ? gain : 2));
         if (then < HINT_KERNEL_FLOOR_NS * PS_PER_NS)
             then = HINT_KERNEL_FLOOR_NS * PS_PER_NS;
         if (then >= now) continue;
         s->trial.work[w] = then;
-        hint_saw(f, row, now);
+        if (product) hint_saw(f, row, now);
     }
+}
+
+static void repair_precision(const struct hint_case *c, struct hint_step *s,
+                             struct hint_found *f) {
+    lower_precision(c, s, precision_first(c), f);
+}
+
+static void also_precision(const struct hint_case *c, struct hint_step *s,
+                           struct hint_found *f) {
+    lower_precision(c, s, precision_more(c), f);
 }
 
 static void say_precision(const struct hint_case *c, const struct hint_found *f,
                           struct hint_words *w) {
-    char a[48], n[48];
+    char a[48], n[48], also[64] = "";
+    enum dtype type = precision_first(c);
+    if (f->also > f->save)
+        snprintf(also, sizeof also, ", bf16 %.0f %%", hint_percent(c, f->also));
     snprintf(w->evidence, sizeof w->evidence,
-             "%s, %s a step, the longest %.160s",
+             "%s saves %.0f %%%s; %s, %s a step, the longest %.160s",
+             type == DTYPE_TF32 ? "TF32" : dtype_name(type),
+             hint_percent(c, f->save), also,
              hint_count(c, f->count, "kernel", "kernels", n),
              hint_time(c, f->time, a), hint_name(c, f->row));
+    if (type != DTYPE_TF32 && c->framework == FW_TORCH)
+        snprintf(w->repair, sizeof w->repair,
+                 "with torch.autocast('cuda', dtype=torch.%s): loss = ...%s",
+                 type == DTYPE_FP16 ? "float16" : "bfloat16",
+                 type == DTYPE_FP16 ? ", with torch.amp.GradScaler" : "");
 }
 
 const struct hint_rule hint_low_precision_off = {
@@ -53,7 +100,9 @@ const struct hint_rule hint_low_precision_off = {
     .title = "matrix products run in full fp32, not on the matrix units",
     .in_place = true,
     .confidence = "simulated",
-    .assumes = "TF32 at 70 % of the device's peak for it",
+    .assumes = "products at 70 % of the device's peak for the type; with 16 "
+               "bits, pointwise kernels outside the optimizer in half the "
+               "time",
     .see = "roofline",
     .advice[FW_TORCH] =
         "torch.set_float32_matmul_precision('high') and "
@@ -68,78 +117,6 @@ const struct hint_rule hint_low_precision_off = {
         "cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH), or "
         "16-bit types",
     .repair = repair_precision,
+    .also = also_precision,
     .say = say_precision,
-};
-
-static enum kernel_fusable fusable(const struct hint_case *c, row_id row) {
-    if (c->t->spans.kind[row] != SPAN_KERNEL) return FUSE_NOT;
-    return kernel_fusable(strs_bytes(&c->t->strs, c->t->spans.name[row]));
-}
-
-/* Joins works [first, end) into one that takes as long as the longest. */
-static void join_chain(const struct hint_case *c, struct hint_step *s,
-                       uint32_t first, uint32_t end, struct hint_found *f) {
-    int64_t sum = 0, most = 0, n = 0;
-    for (uint32_t w = first; w < end; w++) {
-        int64_t d = s->trial.work[w];
-        if (d == WORK_GONE) continue;
-        sat_inc(&sum, d);
-        n += fusable(c, s->d.works[w].row) == FUSE_POINTWISE;
-        if (d > most) most = d;
-    }
-    if (n < HINT_CHAIN) return;
-    for (uint32_t w = first; w < end; w++) s->trial.work[w] = WORK_GONE;
-    for (uint32_t w = first + 1; w < end; w++) {
-        /* an op that launched only this work is not called any more */
-        uint32_t piece = s->d.works[w].piece;
-        size_t next;
-        BOUND(next, 1, s->nops, s->ops[next].first <= piece);
-        const struct step_op *p = &s->ops[next - 1];
-        if (p->row == ROW_NONE || p->kernels > 1 || p->waits || p->copies)
-            continue;
-        hint_remove(s, p->first, p->end, false);
-        s->trial.host[piece] = 0;
-    }
-    s->trial.work[first] = most;
-    f->other += end - first;
-    hint_saw(f, s->d.works[first].row, sum - most);
-}
-
-static void repair_pointwise(const struct hint_case *c, struct hint_step *s,
-                             struct hint_found *f) {
-    uint32_t first = 0;
-    for (uint32_t w = 0; w <= s->d.nworks; w++) {
-        bool in = w < s->d.nworks && fusable(c, s->d.works[w].row) &&
-                  s->d.works[w].lane == s->d.works[first].lane;
-        if (in && w > first) continue;
-        if (w > first) join_chain(c, s, first, w, f);
-        first = w;
-        if (!in && w < s->d.nworks && !fusable(c, s->d.works[w].row))
-            first = w + 1;
-    }
-}
-
-static void say_pointwise(const struct hint_case *c, const struct hint_found *f,
-                          struct hint_words *w) {
-    char a[48];
-    snprintf(w->evidence, sizeof w->evidence,
-             "%lld kernels a step stand in chains with %d or more pointwise "
-             "ones; joined they would take %s a step less on the device",
-             (long long)(f->other / (int64_t)c->nsteps), (int)HINT_CHAIN,
-             hint_time(c, f->time, a));
-}
-
-const struct hint_rule hint_unfused_pointwise = {
-    .id = "unfused-pointwise",
-    .title = "chains of pointwise kernels pass over memory again and again",
-    .confidence = "simulated",
-    .assumes = "a joined chain takes as long as its longest kernel",
-    .see = "kernels",
-    .advice[FW_TORCH] =
-        "model = torch.compile(model): the chain becomes one kernel",
-    .advice[FW_TF] = "@tf.function(jit_compile=True) around the chain",
-    .advice[FW_JAX] = "put the chain under one jax.jit",
-    .advice[FW_OTHER] = "write the chain as one kernel",
-    .repair = repair_pointwise,
-    .say = say_pointwise,
 };

@@ -11,16 +11,37 @@
 #include "model/span_class.h"
 #include <stdio.h>
 
+/* Is piece i of the line a call that asks the device for memory? */
+static bool asks(const struct hint_case *c, const struct hint_step *s,
+                 uint32_t i) {
+    row_id row = s->d.line.v[i].row;
+    return row != ROW_NONE && c->t->spans.kind[row] == SPAN_API &&
+           (span_class(c->t, row) & CLASS_ALLOC);
+}
+
+/* Do most steps ask? A program that starts asks once, and frees, for seconds:
+ * with one step, or a window that is none, nobody can tell the two apart. */
+static bool asks_in_most(const struct hint_case *c) {
+    const struct source *from = &c->t->sources[c->source];
+    size_t n = 0;
+    if (from->step_rule == STEPS_WHOLE || from->step_end - from->step_first < 2)
+        return false;
+    for (size_t k = 0; k < c->nsteps; k++) {
+        const struct hint_step *s = &c->steps[k];
+        uint32_t i = 0;
+        while (i < s->d.line.n && !asks(c, s, i)) i++;
+        n += i < s->d.line.n;
+    }
+    return n * 2 > c->nsteps;
+}
+
 /* Takes the calls that ask the device for memory out of the step. */
 static void repair_pressure(const struct hint_case *c, struct hint_step *s,
                             struct hint_found *f) {
-    const struct trace *t = c->t;
+    if (!asks_in_most(c)) return;
     for (uint32_t i = 0; i < s->d.line.n; i++) {
-        row_id row = s->d.line.v[i].row;
-        if (row == ROW_NONE || t->spans.kind[row] != SPAN_API ||
-            !(span_class(t, row) & CLASS_ALLOC))
-            continue;
-        hint_saw(f, row, s->trial.host[i]);
+        if (!asks(c, s, i)) continue;
+        hint_saw(f, s->d.line.v[i].row, s->trial.host[i]);
         s->trial.host[i] = 0;
     }
 }
@@ -42,55 +63,105 @@ const struct hint_rule hint_memory_pressure = {
     .confidence = "simulated",
     .assumes = "what the allocator holds is enough for every step",
     .see = "memory",
-    .advice[FW_OTHER] =
+    .advice[FW_TORCH] =
         "no torch.cuda.empty_cache() in the loop; memory nearly full: a "
         "smaller batch, activation checkpointing, or "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+    .advice[FW_TF] =
+        "let the allocator keep what it has (no TF_FORCE_GPU_ALLOW_GROWTH); "
+        "memory nearly full: a smaller batch, or tf.recompute_grad",
+    .advice[FW_JAX] =
+        "let the allocator keep what it has (no XLA_PYTHON_CLIENT_ALLOCATOR="
+        "platform); memory nearly full: a smaller batch, or jax.checkpoint",
+    .advice[FW_OTHER] =
+        "allocate once, before the loop, or from a pool: "
+        "cudaMallocAsync() with a pool that keeps what is freed "
+        "(cudaMemPoolAttrReleaseThreshold)",
     .repair = repair_pressure,
     .say = say_pressure,
 };
 
-static void repair_leak(const struct hint_case *c, struct hint_step *s,
-                        struct hint_found *f) {
+/* Returns what all sites together keep in a step. */
+static int64_t leak_grows(const struct hint_case *c) {
     int64_t grows = 0;
     for (size_t i = 0; c->leaks != NULL && i < c->leaks->nrows; i++) {
         struct cell per = subresult_cell(c->leaks, i, "bytes_per_step");
         if (!per.null) sat_inc(&grows, per.i);
     }
-    int64_t room = INT64_MAX; /* memory of the source's smallest device */
-    for (size_t i = 0; i < c->t->ndevices; i++) {
+    return grows;
+}
+
+/* Returns the source's smallest device, of those whose memory is known;
+ * ROW_NONE if it is of none. */
+static uint32_t smallest_device(const struct hint_case *c) {
+    uint32_t best = ROW_NONE;
+    for (uint32_t i = 0; i < c->t->ndevices; i++) {
         const struct device *d = &c->t->devices[i];
         if (d->source == c->source && d->memory_bytes > 0 &&
-            d->memory_bytes < room)
-            room = d->memory_bytes;
+            (best == ROW_NONE ||
+             d->memory_bytes < c->t->devices[best].memory_bytes))
+            best = i;
     }
-    if (room == INT64_MAX) room = (int64_t)HINT_MEMORY_GIB << 30;
+    return best;
+}
+
+static void repair_leak(const struct hint_case *c, struct hint_step *s,
+                        struct hint_found *f) {
+    uint32_t d = smallest_device(c);
+    int64_t room = d != ROW_NONE ? c->t->devices[d].memory_bytes
+                                 : (int64_t)HINT_MEMORY_GIB << 30;
     /* would it fill a device before a long training ends? */
-    if (grows <= room / HINT_LEAK_STEPS) return;
+    if (leak_grows(c) <= room / HINT_LEAK_STEPS) return;
     repair_pressure(c, s, f); /* what is kept has to be asked for anew */
     hint_saw(f, ROW_NONE, 0);
 }
 
+/* Returns after how many more steps the device is full; -1 if its size or the
+ * peak is not known, or what leaks is not the device's. */
+static int64_t leak_steps_left(const struct hint_case *c) {
+    uint32_t d = smallest_device(c);
+    int64_t grows = leak_grows(c);
+    struct cell where = subresult_cell(c->leaks, 0, "device");
+    if (d == ROW_NONE || grows <= 0 || where.null) return -1;
+    const char *label = strs_text(&c->t->strs, c->t->devices[d].label);
+    if (strcmp(where.s, label) != 0) return -1;
+    for (size_t i = 0; c->memory != NULL && i < c->memory->nrows; i++) {
+        struct cell name = subresult_cell(c->memory, i, "device");
+        struct cell peak = subresult_cell(c->memory, i, "peak_bytes");
+        if (name.null || peak.null || strcmp(name.s, label) != 0) continue;
+        int64_t left = c->t->devices[d].memory_bytes - peak.i;
+        return left > 0 ? left / grows : 0;
+    }
+    return -1;
+}
+
 static void say_leak(const struct hint_case *c, const struct hint_found *f,
                      struct hint_words *w) {
-    char a[48], each[48] = "?", all[48] = "?";
+    char a[48], each[48] = "?", all[48] = "?", time[80] = "", end[80] = "";
     struct cell op = subresult_cell(c->leaks, 0, "op");
     struct cell per = subresult_cell(c->leaks, 0, "bytes_per_step");
     struct cell sum = subresult_cell(c->leaks, 0, "total_bytes");
     struct cell stack = subresult_cell(c->leaks, 0, "stack");
     struct cell device = subresult_cell(c->leaks, 0, "device");
+    int64_t left = leak_steps_left(c);
     if (!per.null) human_bytes(per.i, each, sizeof each);
     if (!sum.null) human_bytes(sum.i, all, sizeof all);
-    snprintf(w->title, sizeof w->title, "memory grows by %s in every step",
-             each);
+    if (left >= 0)
+        snprintf(end, sizeof end, ", full after %lld more", (long long)left);
+    snprintf(w->title, sizeof w->title, "memory grows by %s a step%s", each,
+             end);
+    if (f->time > 0)
+        snprintf(time, sizeof time, "; %s a step in calls for memory",
+                 hint_time(c, f->time, a));
     snprintf(w->evidence, sizeof w->evidence,
-             "%zu site%s; the largest keeps %s a step%s%s from %.80s, %s by "
-             "the end%s%.300s; %s a step in calls for memory",
+             "%s%zu site%s; the largest keeps %s a step%s%s from %.80s, %s by "
+             "the end%s%.300s%s",
+             f->save > 0 ? "" : "saves no time, but ends the program; ",
              c->leaks->nrows, c->leaks->nrows == 1 ? "" : "s", each,
              !device.null ? " on " : "", !device.null ? device.s : "",
              !op.null ? op.s : "an unknown op", all,
              !stack.null ? ", allocated at " : "", !stack.null ? stack.s : "",
-             hint_time(c, f->time, a));
+             time);
 }
 
 const struct hint_rule hint_memory_leak = {
@@ -179,9 +250,12 @@ const struct hint_rule hint_memory_fragmentation = {
     .confidence = "measured",
     .assumes = "it costs room for a larger batch, not time",
     .see = "memory",
-    .advice[FW_OTHER] =
+    .advice[FW_TORCH] =
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of "
         "one shape (pad), or largest first",
+    .advice[FW_TF] = "TF_GPU_ALLOCATOR=cuda_malloc_async; batches of one shape "
+                     "(pad), or largest first",
+    .advice[FW_OTHER] = "batches of one shape (pad), or largest first",
     .repair = repair_fragments,
     .say = say_fragments,
 };

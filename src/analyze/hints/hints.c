@@ -14,6 +14,7 @@
 #include "analyze/ops/compile_find.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/pystack.h"
+#include "analyze/steps/bare.h"
 #include "analyze/steps/overhead.h"
 #include "base/array.h"
 #include "base/sum.h"
@@ -41,6 +42,7 @@ struct hint {
     const struct hint_rule *rule;
     struct hint_found found;
     int64_t save; /* ps, over all steps of the case */
+    bool unknown; /* what a repair gives cannot be worked out */
 };
 
 struct hints {
@@ -154,7 +156,7 @@ static int step_init(struct hint_case *c, const struct host_side *h,
     *s = (struct hint_step){0};
     TRY(deps_build(&s->d, h, step, e));
     c->nsteps++; /* freed with the case from here on */
-    TRY(plan_init(&s->now, &s->d, c->t, c->per_event, e));
+    TRY(plan_init(&s->now, &s->d, c->t, 1, e));
     s->now.stall = stall;
     TRY(plan_copy(&s->trial, &s->now, e));
     s->copies = malloc((s->d.nworks + 1) * sizeof *s->copies);
@@ -191,14 +193,17 @@ static int64_t run_all(const struct hint_case *c, bool trial) {
     return sum;
 }
 
-/* Repairs all steps by one rule. Returns false if there was nothing to
+/* Repairs all steps in that way. Returns false if there was nothing to
  * repair. */
-static bool try_rule(const struct hint_case *c, const struct hint_rule *rule,
-                     struct hint_found *f) {
+static bool try_repair(const struct hint_case *c,
+                       void (*repair)(const struct hint_case *c,
+                                      struct hint_step *s,
+                                      struct hint_found *f),
+                       struct hint_found *f) {
     *f = (struct hint_found){.row = ROW_NONE};
     for (size_t i = 0; i < c->nsteps; i++) {
         plan_assign(&c->steps[i].trial, &c->steps[i].now);
-        rule->repair(c, &c->steps[i], f);
+        repair(c, &c->steps[i], f);
     }
     return f->count > 0;
 }
@@ -209,25 +214,36 @@ static int list_best(struct hints *h, bool in_place, bool *listed,
                      struct ops_err *e) {
     int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
     int64_t before = run_all(&h->c, false);
-    struct hint best = {NULL, {0}, -1};
+    struct hint best = {NULL, {0}, -1, false};
     size_t which = 0;
     *listed = false;
     if (before < 0) return fail_oom(e);
     for (size_t i = 0; i < RULES; i++) {
         struct hint_found f;
         if (rules[i]->in_place != in_place || h->listed[i]) continue;
-        if (!try_rule(&h->c, rules[i], &f)) continue;
+        if (!try_repair(&h->c, rules[i]->repair, &f)) continue;
         int64_t after = run_all(&h->c, true), save = before - after;
         if (after < 0) return fail_oom(e);
-        bool worth = save > 0 && save >= h->c.base / 100 * least;
-        if (!(worth || rules[i]->always) || save <= best.save) continue;
-        best = (struct hint){rules[i], f, save};
+        bool worth = save >= h->c.base / 100 * least &&
+                     save / (int64_t)h->c.nsteps >= HINT_LEAST_NS * PS_PER_NS;
+        bool told = worth || rules[i]->always;
+        if (!worth) save = 0; /* noise */
+        if (!(told || f.told) || save <= best.save) continue;
+        best = (struct hint){rules[i], f, save, !told};
         which = i;
     }
     if (best.rule == NULL) return 0;
     *listed = h->listed[which] = true;
+    best.found.save = best.save;
+    if (best.rule->also != NULL) {
+        struct hint_found f;
+        try_repair(&h->c, best.rule->also, &f);
+        int64_t after = run_all(&h->c, true);
+        if (after < 0) return fail_oom(e);
+        best.found.also = before - after;
+    }
     h->v[h->n++] = best;
-    try_rule(&h->c, best.rule, &best.found);
+    try_repair(&h->c, best.rule->repair, &best.found);
     for (size_t i = 0; i < h->c.nsteps; i++) /* its repair is kept */
         plan_assign(&h->c.steps[i].now, &h->c.steps[i].trial);
     return 0;
@@ -236,7 +252,7 @@ static int list_best(struct hints *h, bool in_place, bool *listed,
 static const struct column hints_cols[] = {
     {"id", NULL, NULL, "which kind of hint it is; the ids are fixed", COL_TEXT,
      COL_KEY},
-    {"title", NULL, NULL, "what is slow", COL_TEXT, 0},
+    {"title", NULL, NULL, "what is slow", COL_TEXT, COL_WRAP},
     {"save_us", "saves", "us",
      "what a step would lose if it were repaired, after the hints above it; "
      "the profiler's own cost left out",
@@ -244,8 +260,9 @@ static const struct column hints_cols[] = {
     {"save_pct", "of step", "%", "the same as a share of the step", COL_PERCENT,
      COL_BAR},
     {"step_us", "step", "us",
-     "the step that it is a share of: without the profiler's own cost, from an "
-     "idle device to the end of its work",
+     "the step that it is a share of: without the profiler's own cost, the "
+     "median of bare_us in `steps`; where things are compiled again, with its "
+     "part of that",
      COL_TIME, COL_DETAIL | COL_MEAN},
     {"confidence", NULL, NULL,
      "measured in the trace, simulated on it, or assumed", COL_TEXT,
@@ -262,7 +279,7 @@ static const struct column hints_cols[] = {
 static void put_hint(struct result *r, const struct hints *h,
                      const struct hint *v) {
     struct hint_words w = {0};
-    int64_t n = (int64_t)h->c.nsteps;
+    double share = h->c.base > 0 ? (double)v->save / (double)h->c.base : 0;
     const struct hint_rule *rule = v->rule;
     const char *advice = rule->advice[h->c.framework];
     if (advice == NULL) advice = rule->advice[FW_OTHER];
@@ -270,11 +287,15 @@ static void put_hint(struct result *r, const struct hints *h,
     result_row(r);
     cell_text(r, "id", rule->id);
     cell_text(r, "title", *w.title ? w.title : rule->title);
-    cell_int(r, "save_us", v->save / n);
-    cell_float(r, "save_pct",
-               h->c.base > 0 ? 100.0 * (double)v->save / (double)h->c.base : 0);
-    cell_int(r, "step_us", h->c.base / n);
-    cell_text(r, "confidence", rule->confidence);
+    /* what the replay saves is a share of what it took, and of the step */
+    if (!v->unknown) {
+        cell_int(r, "save_us", (int64_t)(share * (double)h->c.step));
+        cell_float(r, "save_pct", hint_percent(&h->c, v->save));
+    } else {
+        w.confidence = "assumed";
+    }
+    cell_int(r, "step_us", h->c.step);
+    cell_text(r, "confidence", w.confidence ? w.confidence : rule->confidence);
     cell_text(r, "evidence", w.evidence);
     cell_text(r, "do", *w.repair ? w.repair : advice);
     cell_text(r, "assumes", rule->assumes);
@@ -323,6 +344,7 @@ static int pick_source(struct hint_case *c, const struct selection *in,
     /* sources with a step in scope that has time to look at */
     for (size_t k = 0; ok && k < t->nsteps; k++) {
         uint32_t source = t->steps[k].source;
+        if (trace_device_steps(t, source)) continue;
         if (t->steps[k].dur > 0 && (in->all || in->source_in[source]) &&
             (!in->by_step || in->step_in[k]))
             has[source] = true;
@@ -360,8 +382,12 @@ static int study(struct hints *h, const struct trace *t,
     TRY(deps_choose(t, &typical, chosen, &n, e));
     c->steps = calloc(MAX_STEPS, sizeof *c->steps);
     if (c->steps == NULL) return fail_oom(e);
-    int64_t per = overhead_per_event(t, c->source);
-    c->per_event = per > 0 ? per : 0;
+    const struct bare *bare;
+    struct bare_step usual;
+    TRY(bare_get(&bare, t, e));
+    if (bare_typical(bare, t, c->source, typical.in, &usual, e))
+        c->step = usual.bare;
+    else if (e->code != 0) return e->code;
     c->framework = framework_of(t, c->source);
     const struct lists *l = &t->of_source;
     for (size_t k = l->first[c->source]; k < l->first[c->source + 1]; k++) {
@@ -378,13 +404,28 @@ static int study(struct hints *h, const struct trace *t,
         *e = bad;
         return bad.code;
     }
+    struct overhead overhead;
+    TRY(overhead_read(&overhead, t, c->source, e));
     TRY(host_side_init(&side, t, c->source, NULL, e));
+    if (overhead.known) side.overhead = &overhead;
     int64_t stall = hint_compile_stall(c, chosen, n);
+    c->stall = stall;
+    sat_inc(&c->step, stall);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = step_init(c, &side, chosen[i], stall, e);
     host_side_free(&side);
-    return rc != 0 ? rc : hint_small_read(c, e);
+    TRY(rc);
+    hint_optimizer_read(c);
+    TRY(hint_shapes_read(c, e));
+    TRY(hint_moved_read(c, e));
+    TRY(hint_leaves_read(c, e));
+    TRY(hint_recompute_read(c, e));
+    TRY(hint_attention_read(c, e));
+    hint_input_read(c);
+    TRY(hint_pauses_read(c, e));
+    TRY(hint_eager_read(c, e));
+    return hint_small_read(c, e);
 }
 
 static int find_hints(struct hints *h, struct ops_err *e) {
@@ -419,20 +460,26 @@ static int find_hints(struct hints *h, struct ops_err *e) {
 static void hints_remarks(struct result *r, const struct hints *h) {
     char bare[48];
     if (h->c.nsteps == 0) {
-        result_remark(r, "there is no step to look at: nothing can be said");
+        bool device = false;
+        for (uint32_t i = 0; i < h->c.t->nsources; i++)
+            device |= trace_device_steps(h->c.t, i);
+        result_remark(r, device ? "the steps lie on the device's own time "
+                                  "line: what the host did for each is not "
+                                  "known, and no saving can be worked out"
+                                : "there is no step to look at: nothing can "
+                                  "be said");
         return;
     }
-    human_time(h->c.base / (int64_t)h->c.nsteps, bare, sizeof bare);
-    const char *how =
-        device_of(h->c.t, h->c.source) == ROW_NONE
-            ? "without the profiler's own cost"
-            : "without the profiler's own cost, from an idle device to the "
-              "end of its work";
-    if (h->c.nsteps == 1)
-        result_remark(r, "worked out on one step of %s %s", bare, how);
-    else
-        result_remark(r, "worked out on %zu steps of %s each %s", h->c.nsteps,
-                      bare, how);
+    human_time(h->c.step, bare, sizeof bare);
+    result_remark(r,
+                  h->n > 0 ? "worked out on %zu step%s; shares are of a step "
+                             "of %s, without the profiler's own cost%s"
+                           : "worked out on %zu step%s; a step takes %s, "
+                             "without the profiler's own cost%s",
+                  h->c.nsteps, h->c.nsteps == 1 ? "" : "s", bare,
+                  h->c.stall > 0 ? " and with its part of what other steps "
+                                   "compile"
+                                 : "");
     const struct source *s = &h->c.t->sources[h->c.source];
     const char *waits = h->c.waits ? ", which waits longest for the others"
                                    : "";
@@ -446,6 +493,12 @@ static void hints_remarks(struct result *r, const struct hints *h) {
         result_remark(r, "each saving is of what the hints above it leave; "
                          "what is repaired in place comes before what wants "
                          "restructuring");
+    for (size_t i = 0; i < h->n; i++)
+        if (h->v[i].unknown) {
+            result_remark(r, "where no saving stands, this profile cannot "
+                             "tell what the repair would give");
+            break;
+        }
     if (h->cut)
         result_remark(r, "the file ends too early, and what is missing would "
                          "look like idle time: no saving can be worked out");
@@ -490,8 +543,15 @@ static int hints_run(const struct trace *t, const struct opts *o,
         plan_free(&s->trial);
         deps_free(&s->d);
         free(s->ops);
+        free(s->named);
         free(s->copies);
         free(s->joined);
+        free(s->again);
+        free(s->moved);
+        free(s->leaves);
+        free(s->attentions);
+        free(s->parts);
+        free(s->jitted);
     }
     free(h.c.steps);
     compiles_free(&h.compiles);

@@ -186,8 +186,8 @@ static int allocs_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     result_cols(r, allocs_cols, COUNT(allocs_cols));
     if (missing_say(r, t, MISSING_MEMORY)) {
-        if (t->stacks.n == 0) missing_say(r, t, MISSING_STACKS);
-        missing_say(r, t, MISSING_SHAPES);
+        if (t->stacks.n == 0) missing_too(r, t, MISSING_STACKS);
+        missing_too(r, t, MISSING_SHAPES);
     }
     if (c.at_given) c.at = trace_given_time(t, opts_ps(o, "at"));
     if (c.peak && c.at_given)

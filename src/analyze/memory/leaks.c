@@ -235,7 +235,7 @@ static const struct column leaks_cols[] = {
      "left behind by all steps and still there after the last", COL_BYTES,
      COL_MAIN | COL_SIZE},
     {"device", NULL, NULL, "whose memory it is", COL_TEXT, 0},
-    {"blocks", NULL, NULL, "in so many blocks", COL_INT, 0},
+    {"blocks", NULL, NULL, "in so many blocks", COL_INT, COL_LESS},
     {"scope", NULL, NULL, "the named regions around the operation", COL_TEXT,
      COL_DETAIL},
     {"module", NULL, NULL, "the innermost nn.Module around it", COL_TEXT,
@@ -284,11 +284,11 @@ static void say_level(struct result *r, const struct leak_search *s,
                           : "");
 }
 
-/* Puts the leaks of one allocator. O(events). */
-static int leaks_of(struct result *r, const struct mem_sites *sites,
+/* Puts the leaks of one allocator. The steps are those of t. O(events). */
+static int leaks_of(struct result *r, const struct trace *t,
+                    const struct mem_sites *sites,
                     const struct mem_steps *steps, uint32_t allocator,
                     struct ops_err *e) {
-    const struct trace *t = sites->t;
     const struct allocator *a = &t->allocators[allocator];
     struct leak_search s = {.sites = sites, .t = t, .steps = *steps};
     int rc = mem_levels_init(&s.l, t, allocator, e);
@@ -328,7 +328,7 @@ static int leaks_run(const struct trace *t, const struct opts *o,
     result_from_trace(r, t);
     result_cols(r, leaks_cols, COUNT(leaks_cols));
     if (missing_say(r, t, MISSING_MEMORY) && t->stacks.n == 0)
-        missing_say(r, t, MISSING_STACKS);
+        missing_too(r, t, MISSING_STACKS);
     int rc = select_init(&scope, t, o, e);
     if (rc == 0) rc = mem_sites_init(&sites, t, e);
     struct mem_steps steps = {0}; /* of the source at hand */
@@ -341,7 +341,7 @@ static int leaks_run(const struct trace *t, const struct opts *o,
             source = now;
             rc = mem_steps_init(&steps, t, &scope, source, e);
         }
-        if (rc == 0) rc = leaks_of(r, &sites, &steps, (uint32_t)i, e);
+        if (rc == 0) rc = leaks_of(r, t, &sites, &steps, (uint32_t)i, e);
     }
     mem_steps_free(&steps);
     if (rc == 0) rc = result_done(r, e);

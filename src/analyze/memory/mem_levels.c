@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Where the source wrote the level after each event, that level is true. Else
  * it is replayed from the blocks that must have been there at the start: those
- * whose free is in the window and whose allocation is not. */
+ * whose free is in the window and whose allocation is not. What the source's
+ * level leaves out (MEM_APART) is replayed in the same way, and added to it. */
 #include "analyze/memory/mem_levels.h"
 
 #include "analyze/analyze.h"
@@ -42,28 +43,44 @@ static bool pair(struct mem_levels *l) {
     return ok;
 }
 
-/* Returns the bytes that were there before the first event. */
-static int64_t find_base(struct mem_levels *l) {
+/* Is event i one that the source's levels leave out? */
+static bool is_apart(const struct mem_levels *l, size_t i) {
+    return l->t->mem.allocated[l->first + i] == MEM_APART;
+}
+
+/* Returns the bytes that must have been there before the first event, by the
+ * events that the source's levels leave out, or by the others: what is freed
+ * and was not allocated, and never so little that the level is below zero. */
+static int64_t least_before(const struct mem_levels *l, bool apart) {
     const struct mem_events *m = &l->t->mem;
-    if (l->n == 0) return 0;
-    if (m->allocated[l->first] >= 0) {
-        int64_t base = m->allocated[l->first] - m->bytes[l->first];
-        return base > 0 ? base : 0; /* less is a total that is wrong */
-    }
-    int64_t freed = 0, sum = 0, low = 0, known = 0;
-    for (size_t i = 0; i < l->nbefore; i++)
-        sat_inc(&known, l->t->before[l->before_first + i].bytes);
-    if (l->nbefore > 0) return known;
+    int64_t freed = 0, sum = 0, low = 0;
     for (size_t i = 0; i < l->n; i++) {
         int64_t b = m->bytes[l->first + i];
+        if (is_apart(l, i) != apart) continue;
         if (b < 0 && l->mate[i] == EVENT_NONE && m->addr[l->first + i] != 0)
             sat_dec(&freed, b);
         sat_inc(&sum, b);
         if (sum < low) low = sum;
     }
-    /* the level cannot have been below zero */
     int64_t least = sat_sub(0, low);
     return freed > least ? freed : least;
+}
+
+/* Returns the bytes before the first event of those that the source's levels
+ * count. */
+static int64_t counted_before(const struct mem_levels *l) {
+    const struct mem_events *m = &l->t->mem;
+    size_t i = 0;
+    while (i < l->n && is_apart(l, i)) i++;
+    if (i == l->n) return 0;
+    if (m->allocated[l->first + i] >= 0) {
+        int64_t base = m->allocated[l->first + i] - m->bytes[l->first + i];
+        return base > 0 ? base : 0; /* less is a total that is wrong */
+    }
+    int64_t known = 0;
+    for (i = 0; i < l->nbefore; i++)
+        sat_inc(&known, l->t->before[l->before_first + i].bytes);
+    return l->nbefore > 0 ? known : least_before(l, false);
 }
 
 /* Finds the known blocks from before the window, and which event freed each:
@@ -104,7 +121,8 @@ int mem_levels_init(struct mem_levels *l, const struct trace *t,
         mem_levels_free(l);
         return fail_oom(e);
     }
-    l->base = find_base(l);
+    int64_t level = counted_before(l), apart = least_before(l, true);
+    l->base = sat_add(level, apart);
     const struct mem_events *m = &t->mem;
     /* A block whose address was given out again is gone, too: the block that
      * this event ended stands in its level for a moment. */
@@ -113,18 +131,21 @@ int mem_levels_init(struct mem_levels *l, const struct trace *t,
         if (m->bytes[l->first + i] >= 0 && l->mate[i] != EVENT_NONE &&
             m->bytes[l->first + l->mate[i]] >= 0)
             l->level[l->mate[i]] = m->bytes[l->first + i];
-    int64_t level = l->base;
     for (size_t i = 0; i < l->n; i++) {
         size_t k = l->first + i;
-        sat_dec(&level, l->level[i]);
-        if (m->allocated[k] >= 0) {
+        sat_dec(is_apart(l, i) ? &apart : &level, l->level[i]);
+        if (is_apart(l, i)) {
+            sat_inc(&apart, m->bytes[k]);
+            l->apart = true;
+        } else if (m->allocated[k] >= 0) {
             level = m->allocated[k];
             l->recorded = true;
         } else {
             sat_inc(&level, m->bytes[k]);
         }
         if (level < 0) level = 0; /* after a recorded one that is wrong */
-        l->level[i] = level;
+        if (apart < 0) apart = 0;
+        l->level[i] = sat_add(level, apart);
     }
     return 0;
 }

@@ -20,6 +20,7 @@ struct mem_levels {
     int64_t base;   /* bytes in use before event 0: blocks from before the
                        window; a lower bound unless recorded */
     bool recorded;  /* the source told the level; else it is replayed */
+    bool apart;     /* it left some of them out, which were replayed */
     size_t before_first, nbefore; /* rows of trace->before: blocks from before
                                      the window that the source knows */
     uint32_t *before_end; /* by those: the event that freed it, or EVENT_NONE */

@@ -63,9 +63,11 @@ int mem_steps_init(struct mem_steps *m, const struct trace *t,
         if (scope && !scope->all && scope->by_step &&
             !scope->step_in[keys[i].row])
             continue;
-        /* a step ends where the next one starts, chosen or not */
-        int64_t end = i + 1 < n ? t->steps[keys[i + 1].row].marker_ts
-                                : s->marker_ts + s->marker_dur;
+        /* a step ends where the next one starts, chosen or not; a region's
+         * instance by itself, but not later */
+        int64_t end = s->marker_ts + s->marker_dur;
+        int64_t next = i + 1 < n ? t->steps[keys[i + 1].row].marker_ts : end;
+        if (t->base == NULL || next < end) end = next;
         m->v[m->n++] = (struct mem_step){s->marker_ts, end, keys[i].row};
     }
     free(keys);
@@ -125,6 +127,7 @@ static bool find_stack_phases(struct mem_sites *s) {
 
 int mem_sites_init(struct mem_sites *s, const struct trace *t,
                    struct ops_err *e) {
+    t = trace_base(t); /* what a block is for does not hang on the window */
     *s = (struct mem_sites){.t = t};
     TRY(pystack_init(&s->py, t, e));
     s->steps = calloc(t->nsources + 1, sizeof *s->steps);
@@ -533,7 +536,7 @@ const char *mem_category_name(enum mem_category c) {
 
 int mem_blocks_init(struct mem_blocks *b, const struct mem_sites *sites,
                     const struct mem_levels *l, struct ops_err *e) {
-    const struct trace *t = l->t;
+    const struct trace *t = sites->t;
     *b =
         (struct mem_blocks){.sites = sites, .l = l, .last_backward = INT64_MIN};
     if (l->n > 0) {

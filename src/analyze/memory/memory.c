@@ -52,7 +52,7 @@ struct memory {
     size_t points;
     struct selection selection;
     struct mem_sites sites; /* only where holders are asked for */
-    bool replayed;
+    bool replayed, apart;
 };
 
 /* ---- one row per allocator ---- */
@@ -134,6 +134,19 @@ static struct segment_use segment_use_of(const struct trace *t,
     return u;
 }
 
+/* Return when memory events of step i begin and end. */
+static int64_t mem_start(const struct trace *t, size_t i) {
+    int64_t from, to;
+    step_mem_time(t, &t->steps[i], &from, &to);
+    return from;
+}
+
+static int64_t mem_end(const struct trace *t, size_t i) {
+    int64_t from, to;
+    step_mem_time(t, &t->steps[i], &from, &to);
+    return to;
+}
+
 static void put_allocator(struct result *r, const struct mem_levels *l,
                           const struct allocator *a,
                           const struct mem_scope *in) {
@@ -147,9 +160,8 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
         t->devices[a->device].memory_bytes > 0)
         most = t->devices[a->device].memory_bytes;
     const struct source *src = &t->sources[a->source];
-    size_t i; /* the first step that ends later; they do not overlap */
-    BOUND(i, src->step_first, src->step_end,
-          t->steps[i].ts + t->steps[i].dur <= ts);
+    size_t i; /* behind the last step that begins by then */
+    BOUND(i, src->step_first, src->step_end, mem_start(t, i) <= ts);
     int64_t allocs = 0, frees = 0, reserved = -1; /* -1: not recorded */
     for (size_t k = l->first; k < l->first + l->n; k++) {
         if (!mem_scope_has(in, t->mem.ts[k])) continue;
@@ -163,8 +175,8 @@ static void put_allocator(struct result *r, const struct mem_levels *l,
     cell_text(r, "device", label_device(r, t, a->source, a->device));
     cell_int(r, "peak_bytes", used);
     cell_int(r, "peak_at_us", ts);
-    if (i < src->step_end && t->steps[i].ts <= ts)
-        cell_int(r, "peak_step", t->steps[i].number);
+    if (i > src->step_first && ts < mem_end(t, i - 1))
+        cell_int(r, "peak_step", t->steps[i - 1].number);
     /* torch writes 0 for host memory, where nothing is ever held back */
     if (reserved > 0) cell_int(r, "reserved_bytes", reserved);
     cell_int(r, "allocs", allocs);
@@ -512,6 +524,7 @@ static int memory_allocator(struct memory *m, uint32_t i, struct result *r,
     int rc = wanted ? mem_levels_init(&l, m->t, i, e) : 0;
     if (rc == 0 && l.n > 0) {
         m->replayed |= !l.recorded;
+        m->apart |= l.recorded && l.apart;
         if (m->view == &views[VIEW_TIME])
             put_timeline(r, &l, a, &in, m->points);
         else if (m->view == &views[VIEW_ALLOCATOR])
@@ -548,6 +561,10 @@ static int memory_fill(struct memory *m, const struct opts *o, struct result *r,
                          "is counted from its allocations and frees, and "
                          "blocks from before the window that were not freed "
                          "in it are unknown");
+    if (m->apart)
+        result_remark(r, "shared memory (batches of a DataLoader's workers) is "
+                         "not in the allocator's own total: it is counted from "
+                         "its allocations and frees, and added");
     say_segments(m, r);
     return say_ooms(m, r, e);
 }

@@ -102,14 +102,9 @@ static void say_segments(struct result *r, const struct trace *t,
     if (all->segments == 0 && !snapshot)
         result_missing(
             r, "segments",
-            "only memory snapshots tell how an allocator's memory "
-            "is cut",
-            missing_own(t)
-                ? "`memory` and `allocs` have what the program itself "
-                  "said by ops_alloc()"
-                : "call torch.cuda.memory._record_memory_history() "
-                  "early and torch.cuda.memory._dump_snapshot(FILE) "
-                  "later, and give FILE, alone or beside the trace");
+            "only memory snapshots, which PyTorch writes, tell how an "
+            "allocator's memory is cut",
+            missing_advice(t, ADVICE_PIECES));
     else if (all->segments == 0)
         result_remark(r, "the snapshot has no segment: nothing was held when "
                          "it was written, or it was cut");
@@ -123,8 +118,8 @@ static void say_segments(struct result *r, const struct trace *t,
                   "needs memory from the device.",
                   bytes, active, largest);
     if (in->by_step)
-        result_remark(r, "segments are the state at one moment: --steps does "
-                         "not change them");
+        result_remark(r, "segments are the state at one moment: --steps and "
+                         "--region do not change them");
 }
 
 static int segments_run(const struct trace *t, const struct opts *o,

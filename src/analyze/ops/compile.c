@@ -88,16 +88,16 @@ static void put_compiled(struct result *r, const struct compiles *c,
 static void compile_say(struct result *r, const struct compiles *c,
                         const struct sums *v) {
     int64_t total = 0, again = 0;
-    const char *unsaid = NULL;
-    bool guards = false;
+    const struct compile_group *unsaid = NULL;
+    bool guards = false, said = false;
     for (size_t i = 0; i < c->ngroups; i++) {
         const struct compile_group *g = &c->groups[i];
         if (!v[i].seen) continue;
         if (g->kind == COMPILE_GUARD) guards = true;
         else sat_inc(&total, v[i].total);
         if (g->kind == COMPILE_COMPILE) again += v[i].again;
-        if (v[i].again > 0 && !v[i].reasons[0] && !unsaid)
-            unsaid = g->framework;
+        said |= v[i].reasons[0] != NULL;
+        if (v[i].again > 0 && !v[i].reasons[0] && !unsaid) unsaid = g;
     }
     if (total == 0)
         result_remark(r,
@@ -113,13 +113,17 @@ static void compile_say(struct result *r, const struct compiles *c,
                                 : "");
     if (!unsaid) return;
     const char *fix = "run with TF_CPP_VMODULE=xla_compilation_cache=1";
-    if (strcmp(unsaid, "torch.compile") == 0)
+    if (strcmp(unsaid->framework, "torch.compile") == 0)
         fix = "run with TORCH_LOGS=recompiles; with record_shapes=True the "
               "shapes that changed stand here";
-    else if (strcmp(unsaid, "jax") == 0)
+    else if (strcmp(unsaid->framework, "jax") == 0)
         fix = "run with JAX_EXPLAIN_CACHE_MISSES=1 (or JAX_LOG_COMPILES=1)";
-    result_missing(r, "what made it compile again",
-                   "the compiler does not write it into the profile", fix);
+    /* where other rows have a reason: which one has none */
+    char what[160];
+    snprintf(what, sizeof what, "what made %.100s compile again",
+             said ? unsaid->name : "it");
+    result_missing(r, what, "the compiler does not write it into the profile",
+                   fix);
 }
 
 static int compile_run(const struct trace *t, const struct opts *o,

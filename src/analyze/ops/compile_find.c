@@ -157,9 +157,9 @@ static void take_region(struct finder *f, struct walk *w, row_id r) {
     w->unit = SIZE_MAX; /* later regions are no longer right after it */
 }
 
-/* Finds the n-th list in a list of lists, as it stands. Returns false if there
- * is none. */
-static bool list_at(struct json *j, struct bytes *out) {
+/* Takes the next value of a JSON list, as it stands. Returns false at its
+ * end. */
+static bool value_next(struct json *j, struct bytes *out) {
     if (!json_item(j)) return false;
     const uint8_t *from = j->p;
     json_skip(j);
@@ -168,25 +168,79 @@ static bool list_at(struct json *j, struct bytes *out) {
     return !j->bad;
 }
 
+/* The inputs of a call, one after the other. */
+struct inputs {
+    struct json dims, types;
+    bool typed;
+};
+
+static bool inputs_open(const struct trace *t, row_id row, struct inputs *in) {
+    struct arg dims = args_get(t, row, "Input Dims");
+    struct arg types = args_get(t, row, "Input type");
+    if (dims.type != ARG_JSON) return false;
+    in->dims = json_reader(dims.text);
+    in->typed = types.type == ARG_JSON;
+    if (in->typed) in->types = json_reader(types.text);
+    return json_enter(&in->dims, '[') &&
+           (!in->typed || json_enter(&in->types, '['));
+}
+
+/* Takes the shape of the next tensor. Numbers are left out: once a size has
+ * become a symbol, torch hands it over beside the tensor, as one input more. */
+static bool tensor_next(struct inputs *in, struct bytes *shape) {
+    struct bytes type;
+    while (value_next(&in->dims, shape)) {
+        if (!in->typed || !value_next(&in->types, &type)) return true;
+        if (!BYTES_IS(type, "\"Scalar\"") &&
+            !BYTES_IS(type, "\"ScalarList\"") && !BYTES_IS(type, "\"\""))
+            return true;
+    }
+    return false;
+}
+
+/* Writes which sizes differ, " (dimension 0: 32 -> 48)", where the shapes have
+ * the same number of them. */
+static void sizes_changed(struct bytes before, struct bytes now, char *buf,
+                          size_t cap) {
+    struct json a = json_reader(before), b = json_reader(now);
+    struct bytes x = {0}, y = {0};
+    size_t n = 0;
+    buf[0] = '\0';
+    if (!json_enter(&a, '[') || !json_enter(&b, '[')) return;
+    for (int i = 0; i < 32; i++) {
+        bool has = value_next(&a, &x);
+        if (value_next(&b, &y) != has) { /* more, or fewer */
+            buf[0] = '\0';
+            return;
+        }
+        if (!has || x.n > 20 || y.n > 20 || cap - n < 80) break;
+        if (x.n == y.n && memcmp(x.p, y.p, x.n) == 0) continue;
+        n += (size_t)snprintf(buf + n, cap - n, "%s%d: %.*s -> %.*s",
+                              n > 0 ? ", " : " (dimension ", i, (int)x.n, x.p,
+                              (int)y.n, y.p);
+    }
+    if (buf[0] != '\0') snprintf(buf + n, cap - n, ")");
+}
+
 /* Returns what differs between the shapes of two calls' inputs. */
 static const char *compare_inputs(struct finder *f, row_id before, row_id now) {
-    struct arg a = args_get(f->t, before, "Input Dims");
-    struct arg b = args_get(f->t, now, "Input Dims");
-    if (a.type != ARG_JSON || b.type != ARG_JSON) return NULL;
-    struct json ja = json_reader(a.text), jb = json_reader(b.text);
+    struct inputs a, b;
     struct bytes x, y;
-    if (!json_enter(&ja, '[') || !json_enter(&jb, '[')) return NULL;
+    if (!inputs_open(f->t, before, &a) || !inputs_open(f->t, now, &b))
+        return NULL;
     for (int i = 0; i < 10000; i++) {
-        bool ha = list_at(&ja, &x), hb = list_at(&jb, &y);
+        bool ha = tensor_next(&a, &x), hb = tensor_next(&b, &y);
         if (!ha && !hb)
             return "no tensor has another shape than in the call before: a "
                    "guard on a value, a type or a global";
         if (ha != hb) return "another number of tensors than before";
         if (x.n == y.n && memcmp(x.p, y.p, x.n) == 0) continue;
+        char sizes[200];
+        sizes_changed(x, y, sizes, sizeof sizes);
         const char *s = arena_fmt(&f->c->arena,
-                                  "shape of tensor %d: %.*s, before %.*s", i,
+                                  "shape of tensor %d: %.*s, before %.*s%s", i,
                                   (int)(y.n < 80 ? y.n : 80), y.p,
-                                  (int)(x.n < 80 ? x.n : 80), x.p);
+                                  (int)(x.n < 80 ? x.n : 80), x.p, sizes);
         if (s == NULL) f->oom = true;
         return s;
     }
@@ -286,15 +340,19 @@ static void take_jit(struct finder *f, struct walk *w, row_id r) {
     }
 }
 
+/* Is the row a call of a tf.function from Python? */
+static bool is_tf_call(const struct trace *t, row_id row) {
+    return t->spans.kind[row] == SPAN_ANNOTATION &&
+           args_get(t, row, "tf_function_call").type != ARG_NONE;
+}
+
 /* Names a unit by the tf.function around it, which says how often it was traced
  * by then. */
 static void name_tf(struct finder *f, struct unit *u, row_id r) {
     const struct spans *s = &f->t->spans;
     row_id p = s->parent[r];
     int i = 0;
-    while (i++ < CLIMB && p != ROW_NONE &&
-           (s->kind[p] != SPAN_ANNOTATION ||
-            args_get(f->t, p, "tf_function_call").type == ARG_NONE))
+    while (i++ < CLIMB && p != ROW_NONE && !is_tf_call(f->t, p))
         p = s->parent[p];
     if (p == ROW_NONE || i > CLIMB) return;
     int64_t count = args_int(f->t, p, "tracing_count", -1);
@@ -582,4 +640,15 @@ bool compiles_has(const struct compiles *c, row_id row) {
     const struct compile_span *p = &c->spans[i - 1];
     return s->track[p->row] == track && s->ts[row] < p->end &&
            c->groups[p->group].kind != COMPILE_GUARD;
+}
+
+row_id compiles_call(const struct compiles *c, const struct compile_span *s) {
+    const struct trace *t = c->t;
+    row_id call = ROW_NONE, row = s->row;
+    for (int i = 0; row != ROW_NONE && i < CLIMB; i++) {
+        if (c->class[t->spans.name[row]] == CC_JIT || is_tf_call(t, row))
+            call = row;
+        row = t->spans.parent[row];
+    }
+    return call;
 }

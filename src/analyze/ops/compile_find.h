@@ -62,6 +62,11 @@ struct compiles {
 int compiles_init(struct compiles *c, const struct trace *t, struct ops_err *e);
 void compiles_free(struct compiles *c);
 
+/* Returns the call of a function from Python in which it was compiled: that of
+ * a jitted function (the outermost) or of a tf.function; ROW_NONE if none was
+ * recorded. */
+row_id compiles_call(const struct compiles *c, const struct compile_span *s);
+
 /* Is this host span work of a compiler: one of the spans above, or inside one
  * on its thread? Guard checks are not. O(log spans). */
 bool compiles_has(const struct compiles *c, row_id row);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kernels: one row per kernel name and device. A kernel that was launched in
- * several shapes shows the shape with most time, and how many there were;
- * --group shape gives each a row of its own. */
+ * kernels: one row per kernel name and device; where there are several ranks,
+ * one per name over all of them (--by rank splits it). A kernel that was
+ * launched in several shapes shows the shape with most time, and how many there
+ * were; --group shape gives each a row of its own. --by class sums them by what
+ * their names say they do. */
 #include "analyze/analyze.h"
 #include "analyze/ops/hlo_cols.h"
 #include "analyze/shared/host_tree.h"
@@ -23,13 +25,23 @@ static const struct opt kernels_opts[] = {
      .arg = "name|shape",
      .dflt = "name",
      .help = "one row per kernel name, or per name and launch shape"},
+    {.name = "by",
+     .type = OPT_CHOICE,
+     .arg = "job|rank|class",
+     .dflt = "job",
+     .help = "of several ranks: one row for all of them, or one for each; or "
+             "one per class of kernels: gemm, attention, ..."},
     {0},
 };
 
 struct kernel_group {
     str_id name;
-    uint32_t device;
+    uint32_t device;   /* the first it ran on ... */
+    uint32_t ndevices; /* ... and of a row of all ranks how many these are */
+    enum kernel_class class;
     int64_t calls, total, self, min, max;
+    int64_t kernels;             /* by class: names */
+    int64_t tensor;              /* by class: time of those on matrix units */
     double occupancy_time;       /* sum of occupancy x duration */
     int64_t occupancy_dur;       /* duration of those that have one */
     const struct hlo_instr *hlo; /* the instruction of that op, or NULL */
@@ -65,10 +77,14 @@ struct kernels {
     size_t nvariants, cap_variants;
     struct op_time *ops;
     size_t nops, cap_ops;
-    struct map by_name, by_shape, by_op;
+    struct map by_name; /* (device, or ROW_NONE for all; name) -> group */
+    struct map by_shape, by_op;
+    struct map places; /* of over_ranks: (group, device) that was seen */
     struct map split;  /* --group shape: variant -> group */
     struct strs texts; /* op names that arguments gave */
     bool by_variant;   /* --group shape */
+    bool over_ranks;   /* a row is of all ranks */
+    bool no_occupancy; /* of some kernel the profiler did not know it */
     struct memo {
         struct kernel_args a;
         str_id op;               /* in texts; STR_NONE: not looked up yet */
@@ -113,11 +129,23 @@ static uint32_t group_at(struct kernels *k, uint32_t *at, str_id name,
     if (at == NULL) return ROW_NONE;
     if (*at != MAP_NONE) return *at;
     if (!VEC_ROOM(k->v, k->n, k->cap)) return ROW_NONE;
+    struct bytes text = strs_bytes(&k->t->strs, name);
     k->v[k->n] = (struct kernel_group){.name = name,
                                        .device = device,
+                                       .class = kernel_class_of(text),
                                        .min = INT64_MAX,
                                        .best = ROW_NONE};
     return *at = (uint32_t)k->n++;
+}
+
+/* Counts the devices that a row of all ranks is of. */
+static bool count_device(struct kernels *k, uint32_t g, uint32_t device) {
+    if (!k->over_ranks) return true;
+    uint32_t *seen = map_at(&k->places, (uint64_t)g << 32 | device);
+    if (seen == NULL) return false;
+    k->v[g].ndevices += *seen == MAP_NONE;
+    *seen = 1;
+    return true;
 }
 
 static bool charge_op(struct kernels *k, uint32_t g, str_id op, row_id r,
@@ -178,15 +206,23 @@ static str_id op_of(struct kernels *k, row_id r, row_id launch,
     return k->text_of[name];
 }
 
+/* Does the row have a line here? On a TPU every op has, also one that only
+ * starts a transfer or waits for it. */
+static bool is_kernel(const struct trace *t, row_id r) {
+    uint32_t d = t->tracks[t->spans.track[r]].device;
+    return t->spans.kind[r] == SPAN_KERNEL ||
+           (d < t->ndevices && t->devices[d].kind == DEVICE_TPU);
+}
+
 static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
     struct kernels *k = ctx;
     const struct trace *t = k->t;
-    if (t->spans.kind[r] != SPAN_KERNEL || !select_has(&k->selection, r))
-        return true;
+    if (!is_kernel(t, r) || !select_has(&k->selection, r)) return true;
     int64_t dur = t->spans.dur[r];
     uint32_t device = t->tracks[t->spans.track[r]].device;
     str_id name = t->spans.name[r];
-    uint32_t *at = map_at(&k->by_name, (uint64_t)device << 32 | name);
+    uint64_t place = k->over_ranks ? ROW_NONE : device;
+    uint32_t *at = map_at(&k->by_name, place << 32 | name);
     uint32_t g = group_at(k, at, name, device);
     if (g == ROW_NONE) return false;
     struct memo alone, *m = memo_of(k, r, &alone);
@@ -197,7 +233,7 @@ static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
     uint32_t var = m->variant;
     if (var == ROW_NONE) return false;
     if (k->by_variant) g = group_at(k, map_at(&k->split, var), name, device);
-    if (g == ROW_NONE) return false;
+    if (g == ROW_NONE || !count_device(k, g, device)) return false;
     struct kernel_group *v = &k->v[g];
     if (k->variants[var].time == 0) v->variants++;
     /* an instant must count as a variant too, hence the one */
@@ -214,6 +250,7 @@ static bool count_kernel(void *ctx, row_id r, row_id launch, int64_t own) {
         v->occupancy_time += m->a.occupancy_pct * (double)dur;
         sat_inc(&v->occupancy_dur, dur);
     }
+    k->no_occupancy |= m->a.occupancy_unknown;
     k->whole += own;
     return charge_op(k, g, op_of(k, r, launch, m), r, m);
 }
@@ -223,9 +260,15 @@ static void kernels_put_columns(struct result *r, bool by_variant) {
     const struct column cols[] = {
         {"name", "kernel", NULL, "the kernel's function", COL_TEXT,
          COL_KEY | COL_SYMBOL},
-        {"device", NULL, NULL, "where it ran", COL_TEXT, 0},
+        {"device", NULL, NULL,
+         "where it ran; over all ranks: on how many devices", COL_TEXT, 0},
+        {"class", NULL, NULL,
+         "what its name says that it does: gemm, convolution, attention, "
+         "normalization, softmax, pooling, optimizer, reduction, indexing, "
+         "pointwise, copy, collective; other: it does not say",
+         COL_TEXT, COL_LESS},
         {"op", NULL, NULL, "the operation that launched most of its time",
-         COL_TEXT, 0},
+         COL_TEXT, COL_ANSWER},
         {"calls", NULL, NULL, "how often it ran", COL_INT, 0},
         {"total_us", "total", "us", "sum of its durations", COL_TIME, COL_MAIN},
         {"mean_us", "mean", "us", "duration of one", COL_TIME, COL_MEAN},
@@ -270,9 +313,13 @@ static void kernels_put_row(struct result *r, const struct kernels *k,
     const struct kernel_args *a = &k->variants[v->best].a;
     result_row(r);
     cell_str(r, "name", strs_bytes(&t->strs, v->name));
-    if (v->device < t->ndevices)
+    if (v->ndevices > 1)
+        cell_text(r, "device",
+                  arena_fmt(&r->arena, "%u devices", (unsigned)v->ndevices));
+    else if (v->device < t->ndevices)
         cell_text(r, "device",
                   label_device(r, t, t->devices[v->device].source, v->device));
+    cell_text(r, "class", kernel_class_name(v->class));
     cell_text(r, "op", v->op ? strs_text(&k->texts, v->op) : NULL);
     cell_int(r, "calls", v->calls);
     cell_int(r, "total_us", v->total);
@@ -296,9 +343,100 @@ static void kernels_put_row(struct result *r, const struct kernels *k,
     cell_int(r, "self_us", v->self);
 }
 
+static void kernels_class_columns(struct result *r) {
+    static const struct column cols[] = {
+        {"class", NULL, NULL,
+         "what the names of its kernels say that they do; other: they do not "
+         "say",
+         COL_TEXT, COL_KEY},
+        {"device", NULL, NULL, "where they ran", COL_TEXT, 0},
+        {"kernels", NULL, NULL, "how many names", COL_INT, 0},
+        {"calls", NULL, NULL, "how often they ran", COL_INT, 0},
+        {"total_us", "total", "us", "sum of their durations", COL_TIME,
+         COL_MAIN},
+        {"mean_us", "mean", "us", "duration of one", COL_TIME, COL_MEAN},
+        {"min_us", "min", "us", "the shortest", COL_TIME, COL_DETAIL},
+        {"max_us", "max", "us", "the longest", COL_TIME, COL_DETAIL},
+        {"share_pct", "share", "%", "their own time, of that of all kernels",
+         COL_PERCENT, COL_BAR},
+        {"tensor_core_pct", "tensor", "%",
+         "of their total, kernels whose names say that they use matrix units",
+         COL_PERCENT, 0},
+        {"self_us", "self", "us",
+         "sum of their durations less what ran inside of them", COL_TIME,
+         COL_DETAIL},
+    };
+    result_cols(r, cols, COUNT(cols));
+}
+
+/* Adds a kernel's figures to those of its class. */
+static void class_add(struct kernel_group *c, const struct kernel_group *v,
+                      bool tensor) {
+    c->calls += v->calls;
+    sat_inc(&c->total, v->total);
+    sat_inc(&c->self, v->self);
+    if (v->min < c->min) c->min = v->min;
+    if (v->max > c->max) c->max = v->max;
+    c->kernels++;
+    if (tensor) sat_inc(&c->tensor, v->total);
+}
+
+static void class_put_row(struct result *r, const struct kernels *k,
+                          const struct kernel_group *c) {
+    const struct trace *t = k->t;
+    result_row(r);
+    cell_text(r, "class", kernel_class_name(c->class));
+    if (c->device < t->ndevices && !k->over_ranks)
+        cell_text(r, "device",
+                  label_device(r, t, t->devices[c->device].source, c->device));
+    cell_int(r, "kernels", c->kernels);
+    cell_int(r, "calls", c->calls);
+    cell_int(r, "total_us", c->total);
+    cell_int(r, "mean_us", sat_add(c->total, c->calls / 2) / c->calls);
+    cell_int(r, "min_us", c->min);
+    cell_int(r, "max_us", c->max);
+    if (k->whole > 0)
+        cell_float(r, "share_pct", 100.0 * (double)c->self / (double)k->whole);
+    if (c->total > 0)
+        cell_float(r, "tensor_core_pct",
+                   100.0 * (double)c->tensor / (double)c->total);
+    cell_int(r, "self_us", c->self);
+}
+
+/* Puts a row for each class on each device, or over all ranks. */
+static int kernels_put_classes(struct result *r, const struct kernels *k,
+                               struct ops_err *e) {
+    struct map by = {0};
+    struct kernel_group *v = NULL;
+    size_t n = 0, cap = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < k->n; i++) {
+        const struct kernel_group *g = &k->v[i];
+        if (g->calls == 0) continue;
+        uint64_t place = k->over_ranks ? ROW_NONE : g->device;
+        uint32_t *at = map_at(&by, place << 32 | g->class);
+        ok = at != NULL && VEC_ROOM(v, n, cap);
+        if (!ok) break;
+        if (*at == MAP_NONE) {
+            v[n] = (struct kernel_group){.class = g->class,
+                                         .device = g->device,
+                                         .min = INT64_MAX};
+            *at = (uint32_t)n++;
+        }
+        class_add(&v[*at], g, k->t->name_class[g->name] & CLASS_TENSOR_CORE);
+    }
+    for (size_t i = 0; ok && i < n; i++) class_put_row(r, k, &v[i]);
+    map_free(&by);
+    free(v);
+    return ok ? 0 : fail_oom(e);
+}
+
 static int kernels_gather(struct kernels *k, const struct opts *o,
                           struct ops_err *e) {
-    k->by_variant = strcmp(opts_text(o, "group"), "shape") == 0;
+    bool by_class = strcmp(opts_text(o, "by"), "class") == 0;
+    k->by_variant = strcmp(opts_text(o, "group"), "shape") == 0 && !by_class;
+    k->over_ranks = k->t->nprocesses > 1 &&
+                    strcmp(opts_text(o, "by"), "rank") != 0;
     k->memo = calloc(k->t->ncats + 1, sizeof *k->memo);
     k->text_of = calloc(k->t->strs.n + 1, sizeof *k->text_of);
     if (!k->memo || !k->text_of || !strs_init(&k->texts)) return fail_oom(e);
@@ -313,14 +451,27 @@ static int kernels_run(const struct trace *t, const struct opts *o,
     result_init(r, "kernels", "Device kernels");
     result_from_trace(r, t);
     missing_say(r, t, MISSING_DEVICE);
+    bool by_class = strcmp(opts_text(o, "by"), "class") == 0;
     int rc = kernels_gather(&k, o, e);
-    kernels_put_columns(r, k.by_variant);
-    for (size_t i = 0; rc == 0 && i < k.n; i++)
-        if (k.v[i].calls > 0) kernels_put_row(r, &k, &k.v[i]);
+    if (by_class) {
+        kernels_class_columns(r);
+        if (rc == 0) rc = kernels_put_classes(r, &k, e);
+    } else {
+        kernels_put_columns(r, k.by_variant);
+        for (size_t i = 0; rc == 0 && i < k.n; i++)
+            if (k.v[i].calls > 0) kernels_put_row(r, &k, &k.v[i]);
+        if (k.no_occupancy)
+            result_remark(r, "Occupancy is not known of some kernels: the "
+                             "profiler wrote 0 although warps ran.");
+    }
+    if (k.over_ranks && k.n > 0)
+        result_remark(r, "Rows are of all %zu processes%s.", t->nprocesses,
+                      by_class ? "" : "; --by rank shows each rank");
     if (rc == 0) rc = result_done(r, e);
     select_free(&k.selection);
     strs_free(&k.texts);
     map_free(&k.by_name);
+    map_free(&k.places);
     map_free(&k.by_shape);
     map_free(&k.by_op);
     map_free(&k.split);

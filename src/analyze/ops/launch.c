@@ -43,7 +43,7 @@ struct group {
     str_id name; /* in texts */
     int64_t launches, time;
     int64_t kernels, graph_kernels, shorter, starved;
-    int64_t delay_p50, delay_p95, queue_p50, queue_min;
+    int64_t delay_p50, delay_p95, queue_p50, queue_min, queue_max;
 };
 
 struct launches {
@@ -205,6 +205,7 @@ static bool find_ranks(struct launches *l) {
             if (queue) {
                 g->queue_p50 = rank_of(&l->keys[i], m, 50);
                 g->queue_min = rank_of(&l->keys[i], m, 0);
+                g->queue_max = rank_of(&l->keys[i], m, 100);
             } else {
                 g->delay_p50 = rank_of(&l->keys[i], m, 50);
                 g->delay_p95 = rank_of(&l->keys[i], m, 95);
@@ -243,6 +244,9 @@ static void launch_columns(struct result *r, bool by_call) {
          COL_INT, 0},
         {"queue_min", "least", NULL, "The least that a call found waiting.",
          COL_INT, COL_DETAIL},
+        {"queue_max", "most", NULL,
+         "The most that a call found waiting: a full queue makes calls wait.",
+         COL_INT, COL_DETAIL},
         {"starved", NULL, NULL,
          "Launches that found their stream with nothing left to do.", COL_INT,
          0},
@@ -271,6 +275,7 @@ static void launch_row(struct result *r, const struct launches *l,
     cell_int(r, "delay_p95_us", g->delay_p95);
     cell_int(r, "queue_p50", g->queue_p50);
     cell_int(r, "queue_min", g->queue_min);
+    cell_int(r, "queue_max", g->queue_max);
     cell_int(r, "starved", g->starved);
     cell_int(r, "kernels", g->kernels);
     cell_int(r, "short_kernels", g->shorter);

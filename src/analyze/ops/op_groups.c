@@ -6,6 +6,7 @@
 #include "analyze/cost/op_cost.h"
 #include "analyze/shared/host_tree.h"
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo.h"
@@ -34,7 +35,7 @@ int op_groups_init(struct op_groups *g, const struct trace *t, const char *list,
                    struct ops_err *e) {
     *g = (struct op_groups){.t = t};
     TRY(parse_by(list, &g->by, e));
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < COUNT(g->slot); i++) {
         g->slot[i] = calloc(t->strs.n + 1, sizeof *g->slot[i]);
         if (!g->slot[i]) return fail_oom(e);
     }
@@ -45,9 +46,11 @@ int op_groups_init(struct op_groups *g, const struct trace *t, const char *list,
 }
 
 void op_groups_free(struct op_groups *g) {
-    for (int i = 0; i < 4; i++) free(g->slot[i]);
+    for (size_t i = 0; i < COUNT(g->slot); i++) free(g->slot[i]);
     for (int i = 0; i < 3; i++) map_free(&g->finer[i]);
     for (int i = 0; i < 2; i++) map_free(&g->in_program[i]);
+    map_free(&g->in_rank);
+    free(g->rank);
     free(g->program);
     strs_free(&g->texts);
     pystack_free(&g->stacks);
@@ -68,6 +71,36 @@ static uint32_t add_group(struct op_groups *g, struct op_group like) {
         like.rule = torch_flops_rule(strs_bytes(&g->t->strs, like.key));
     g->v[g->n] = like;
     return (uint32_t)g->n++;
+}
+
+bool op_groups_by_rank(struct op_groups *g) {
+    const struct trace *t = g->t;
+    struct map first = {0}; /* (host, rank) -> its first source */
+    g->rank = malloc((t->nsources + 1) * sizeof *g->rank);
+    bool ok = g->rank != NULL;
+    for (uint32_t i = 0; ok && i < t->nsources; i++) {
+        const struct source *s = &t->sources[i];
+        g->rank[i] = i;
+        if (s->rank < 0 && s->host == 0) continue;
+        uint32_t *at = map_at(&first, hash_pair(s->host, (uint64_t)s->rank));
+        ok = at != NULL;
+        if (ok && *at == MAP_NONE) *at = i;
+        if (ok) g->rank[i] = *at;
+    }
+    map_free(&first);
+    return ok;
+}
+
+uint32_t op_groups_in_rank(struct op_groups *g, uint32_t group,
+                           uint32_t source) {
+    if (g->rank == NULL || group == ROW_NONE) return group;
+    source = g->rank[source];
+    uint32_t *at = map_at(&g->in_rank, (uint64_t)group << 32 | source);
+    if (at == NULL) return ROW_NONE;
+    if (*at != MAP_NONE) return *at;
+    struct op_group like = g->v[group]; /* nothing was ever charged to it */
+    like.place = source + 1;
+    return *at = add_group(g, like);
 }
 
 /* Returns the program of XLA that a row belongs to, or 0; STR_NONE if out of
@@ -93,6 +126,18 @@ uint32_t op_groups_device(struct op_groups *g, struct bytes name, row_id row) {
                                                 .kind = SPAN_KERNEL,
                                                 .program = program,
                                                 .hlo = hlo_of_span(g->t, row)});
+}
+
+uint32_t op_groups_async(struct op_groups *g, row_id row) {
+    str_id name = g->t->spans.name[row];
+    uint32_t *slot = &g->slot[COUNT(g->slot) - 1][name];
+    if (*slot != 0) return *slot - 1;
+    struct op_group like = {.key = name,
+                            .kind = g->t->spans.kind[row],
+                            .async = true};
+    uint32_t id = add_group(g, like);
+    if (id != ROW_NONE) *slot = id + 1;
+    return id;
 }
 
 /* Goes one level finer; numbers of the last level that is wanted are groups. */

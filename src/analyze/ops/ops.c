@@ -11,6 +11,7 @@
 #include "analyze/cost/op_cost.h"
 #include "analyze/ops/hlo_cols.h"
 #include "analyze/ops/op_groups.h"
+#include "analyze/ops/op_waits.h"
 #include "analyze/shared/host_tree.h"
 #include "analyze/shared/kernel_args.h"
 #include "analyze/shared/missing.h"
@@ -30,6 +31,11 @@ static const struct opt ops_opts[] = {
      .type = OPT_TEXT,
      .arg = "LIST",
      .help = "split rows further: shapes, stack, module; a comma list"},
+    {.name = "by",
+     .type = OPT_CHOICE,
+     .arg = "job|rank",
+     .dflt = "job",
+     .help = "of several ranks: one row for all of them, or one for each"},
     {0},
 };
 
@@ -50,6 +56,7 @@ struct ops {
     uint64_t noutside;
     bool device, shapes; /* recorded in some source */
     bool by_device;      /* shares are of device time: there is some */
+    bool waits;          /* some row waited for ops of other threads */
     wide whole;          /* what they are shares of, ps */
 };
 
@@ -97,6 +104,7 @@ static bool count_track(struct ops *o, uint32_t track) {
         own_cross(&o->own, end);
         if (!own_open(&o->own, r, end)) return false;
         uint32_t g = op_groups_of(&o->groups, &o->tree, r);
+        g = op_groups_in_rank(&o->groups, g, tr->source);
         if (g == ROW_NONE || g >= INNER) return false;
         close_down(o, o->tree.up[r]);
         if (!VEC_ROOM(o->open, o->nopen, o->cap_open)) return false;
@@ -117,15 +125,49 @@ static bool count_track(struct ops *o, uint32_t track) {
     return true;
 }
 
+static void take_wait(void *ctx, row_id r, int64_t ps) {
+    struct ops *o = ctx;
+    row_id rep = o->tree.rep[r];
+    if (rep == ROW_NONE || !select_has(&o->selection, rep)) return;
+    sat_inc(&group_at(o, rep)->host_wait, ps);
+    o->waits = true;
+}
+
+/* Returns what a group did itself: its own time less what it waited for ops
+ * that have rows of their own. */
+static int64_t host_work(const struct op_group *v) {
+    return v->host_wait < v->host_self ? v->host_self - v->host_wait : 0;
+}
+
+/* Counts the spans of a track whose spans begin on one thread and end on
+ * another: they overlap, so that only their number and the sum of their times
+ * are known. */
+static bool count_async(struct ops *o, const struct track *tr) {
+    const struct spans *sp = &o->t->spans;
+    bool regions = o->tree.regions[tr->source];
+    for (row_id r = tr->first; r < tr->end; r++) {
+        if (!host_tree_kind(&o->tree, r, regions) ||
+            !select_has(&o->selection, r))
+            continue;
+        uint32_t g = op_groups_async(&o->groups, r);
+        g = op_groups_in_rank(&o->groups, g, tr->source);
+        if (g == ROW_NONE) return false;
+        o->groups.v[g].calls++;
+        sat_inc(&o->groups.v[g].host, sp->dur[r]);
+    }
+    return true;
+}
+
 /* Returns the name of the op that a device span belongs to where no host op
  * launched it: XLA writes it on the kernel; on a TPU the span is the op. */
 static struct bytes device_op(const struct ops *o, row_id d) {
     const struct trace *t = o->t;
     const struct track *tr = &t->tracks[t->spans.track[d]];
-    if (t->spans.kind[d] != SPAN_KERNEL) return (struct bytes){0};
+    bool known = tr->device < t->ndevices;
+    bool gpu = !known || t->devices[tr->device].kind == DEVICE_GPU;
+    bool tpu = known && t->devices[tr->device].kind == DEVICE_TPU;
+    if (t->spans.kind[d] != SPAN_KERNEL && !tpu) return (struct bytes){0};
     struct bytes name = kernel_framework_op(t, d);
-    bool gpu = tr->device >= t->ndevices ||
-               t->devices[tr->device].kind == DEVICE_GPU;
     if (name.n == 0 && !gpu) name = strs_bytes(&t->strs, t->spans.name[d]);
     return name;
 }
@@ -138,6 +180,7 @@ static bool charge_device_op(struct ops *o, row_id d, struct bytes name,
     const struct spans *sp = &o->t->spans;
     uint32_t track = sp->track[d];
     uint32_t g = op_groups_device(&o->groups, name, d);
+    g = op_groups_in_rank(&o->groups, g, o->t->tracks[track].source);
     if (g == ROW_NONE) return false;
     struct op_group *v = &o->groups.v[g];
     v->calls++;
@@ -467,11 +510,19 @@ static int ops_gather(struct ops *o, const struct opts *opts,
     TRY(select_init(&o->selection, t, opts, e));
     TRY(host_tree_get(&o->tree, t, e));
     TRY(op_groups_init(&o->groups, t, opts_text(opts, "group"), e));
+    if (strcmp(opts_text(opts, "by"), "rank") == 0 &&
+        !op_groups_by_rank(&o->groups))
+        return fail_oom(e);
     o->gid = vec_alloc(t->spans.n + 1, sizeof *o->gid);
     if (!o->gid) return fail_oom(e);
     for (uint32_t i = 0; i < t->ntracks; i++)
         if (host_tree_has(&o->tree, i) && !count_track(o, i))
             return fail_oom(e);
+    for (uint32_t i = 0; i < t->ntracks; i++)
+        if (t->tracks[i].kind == TRACK_ASYNC &&
+            t->tracks[i].device == ROW_NONE && !count_async(o, &t->tracks[i]))
+            return fail_oom(e);
+    TRY(op_waits_each(t, &o->tree, take_wait, o, e));
     TRY(charge_device(o, e));
     TRY(charge_all_memory(o, e));
     if (o->shapes) count_flops(o);
@@ -479,7 +530,7 @@ static int ops_gather(struct ops *o, const struct opts *opts,
     wide device = 0, host = 0;
     for (size_t i = 0; i < o->groups.n; i++) {
         device += o->groups.v[i].device_self;
-        host += o->groups.v[i].host_self;
+        host += host_work(&o->groups.v[i]);
     }
     o->by_device = device > 0;
     o->whole = o->by_device ? device : host;
@@ -488,7 +539,11 @@ static int ops_gather(struct ops *o, const struct opts *opts,
 
 static void ops_put_columns(struct result *r, const struct ops *o) {
     unsigned dev = o->by_device ? COL_MAIN : 0;
-    unsigned host = o->by_device ? 0 : COL_MAIN;
+    unsigned host = o->by_device || o->waits ? 0 : COL_MAIN;
+    unsigned work = !o->waits ? COL_DETAIL : o->by_device ? 0 : COL_MAIN;
+    bool torch = false;
+    for (size_t i = 0; i < o->t->nsources; i++)
+        torch |= source_is_torchs(&o->t->sources[i]);
     /* clang-format off */
     const struct column cols[] = {
         {"name", "operation", NULL, "the operation, region or API call",
@@ -499,6 +554,9 @@ static void ops_put_columns(struct result *r, const struct ops *o) {
         {"host_self_us", "host self", "us",
          "time on the host less that of the operations called from it",
          COL_TIME, host},
+        {"host_work_us", "host work", "us",
+         "host_self_us less the time in which it waited for ops of other "
+         "threads, which have rows of their own", COL_TIME, work},
         {"host_mean_us", "host mean", "us", "host time of one call", COL_TIME,
          COL_MEAN | COL_DETAIL},
         {"device_us", "device", "us",
@@ -520,15 +578,17 @@ static void ops_put_columns(struct result *r, const struct ops *o) {
         {"device_self_bytes", "device mem self", "bytes",
          "the same less that of the operations called from it", COL_BYTES,
          COL_DETAIL},
-        {"flops", NULL, NULL,
-         "floating-point operations, from the shapes of its inputs or from "
-         "XLA's program", COL_INT, COL_DETAIL},
+        {"flops", torch ? "torch's flops" : NULL, NULL,
+         "floating-point operations, from XLA's program or, as torch's own "
+         "table has them, from the shapes of its inputs: some ops, no backward "
+         "pass; `roofline` and `tree` count all", COL_INT, COL_DETAIL},
         {"share_pct", "share", "%",
-         "of the device time that ops launched; with no device, of the host "
-         "self time of all rows", COL_PERCENT, COL_BAR},
+         "of the device time that ops launched; with no device, of "
+         "host_work_us of all rows", COL_PERCENT, COL_BAR},
         {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
-         "is known from its device work alone; memory: outside every row",
-         COL_TEXT, 0},
+         "is known from its device work alone; async: begun and ended by any "
+         "thread, so that it has no self time; memory: outside every row",
+         COL_TEXT, COL_LESS},
         {"type", NULL, NULL, "the operation's type, where the name is of one "
          "node of a graph", COL_TEXT, 0},
     };
@@ -545,6 +605,9 @@ static void ops_put_columns(struct result *r, const struct ops *o) {
     };
     for (size_t i = 0; i < COUNT(by); i++)
         if (o->groups.by >> i & 1) result_col(r, by[i]);
+    if (o->groups.rank != NULL)
+        result_col(r, (struct column){"host", "rank", NULL, "the host or rank",
+                                      COL_TEXT, COL_ASKED});
 }
 
 static int64_t mean(int64_t sum, int64_t n) {
@@ -595,7 +658,8 @@ static void ops_put_row(struct result *r, const struct ops *o,
     cell_int(r, "calls", v->calls);
     if (host) {
         cell_int(r, "host_us", v->host);
-        cell_int(r, "host_self_us", v->host_self);
+        if (!v->async) cell_int(r, "host_self_us", v->host_self);
+        if (!v->async) cell_int(r, "host_work_us", host_work(v));
         cell_int(r, "host_mean_us", mean(v->host, v->calls));
     }
     if (dev) {
@@ -612,11 +676,11 @@ static void ops_put_row(struct result *r, const struct ops *o,
         cell_int(r, "device_self_bytes", v->device_self_bytes);
     }
     if (v->has_flops) cell_int(r, "flops", v->flops);
-    int64_t part = o->by_device ? v->device_self : v->host_self;
-    bool has_part = o->whole > 0 && (o->by_device ? dev : host);
+    int64_t part = o->by_device ? v->device_self : host_work(v);
+    bool has_part = o->whole > 0 && !v->async && (o->by_device ? dev : host);
     if (has_part)
         cell_float(r, "share_pct", 100.0 * (double)part / (double)o->whole);
-    cell_text(r, "kind", row_kind(v->kind));
+    cell_text(r, "kind", v->async ? "async" : row_kind(v->kind));
     if (type.n > 0) cell_str(r, "type", type);
     hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
     const struct op_groups *g = &o->groups;
@@ -625,12 +689,13 @@ static void ops_put_row(struct result *r, const struct ops *o,
     if (g->by & GROUP_STACK) cell_text(r, "stack", op_groups_text(g, v->stack));
     if (g->by & GROUP_MODULE)
         cell_text(r, "module", op_groups_text(g, v->module));
+    if (v->place > 0) cell_text(r, "host", label_source(r, o->t, v->place - 1));
 }
 
-static int by_host_self(const void *a, const void *b) {
+static int by_host_work(const void *a, const void *b) {
     const struct op_group *x = a, *y = b;
-    if (x->host_self != y->host_self)
-        return x->host_self < y->host_self ? 1 : -1;
+    if (host_work(x) != host_work(y))
+        return host_work(x) < host_work(y) ? 1 : -1;
     return (x->order > y->order) - (x->order < y->order);
 }
 
@@ -638,7 +703,7 @@ static int by_host_self(const void *a, const void *b) {
  * nothing are equal in the main column and stay in this order. */
 static void ops_put_rows(struct result *r, struct ops *o) {
     if (o->groups.n > 0)
-        qsort(o->groups.v, o->groups.n, sizeof *o->groups.v, by_host_self);
+        qsort(o->groups.v, o->groups.n, sizeof *o->groups.v, by_host_work);
     for (size_t i = 0; i < o->groups.n; i++)
         if (o->groups.v[i].calls > 0) ops_put_row(r, o, &o->groups.v[i]);
     if (o->noutside > 0) { /* memory events in no span, as torch shows them */
@@ -653,6 +718,10 @@ static void ops_put_rows(struct result *r, struct ops *o) {
         }
         cell_text(r, "kind", "memory");
     }
+    if (o->t->nprocesses > 1 && o->groups.rank == NULL)
+        result_remark(
+            r, "Rows are of all %zu processes; --by rank shows each rank.",
+            o->t->nprocesses);
     if (o->nunattributed > 0)
         result_remark(r,
                       "%llu device spans, %.3f us, were launched by no "
@@ -666,10 +735,10 @@ static int ops_run(const struct trace *t, const struct opts *opts,
     struct ops o = {.t = t};
     result_init(r, "ops", "Operations");
     result_from_trace(r, t);
-    o.device = missing_say(r, t, MISSING_DEVICE);
-    missing_say(r, t, MISSING_MEMORY);
+    o.device = missing_too(r, t, MISSING_DEVICE);
+    missing_too(r, t, MISSING_MEMORY);
     /* programs of XLA have the shapes of all that they run */
-    if (t->hlo == NULL) o.shapes = missing_say(r, t, MISSING_SHAPES);
+    if (t->hlo == NULL) o.shapes = missing_too(r, t, MISSING_SHAPES);
     for (size_t i = 0; i < t->nsources; i++)
         o.shapes |= t->sources[i].has_shapes;
     int rc = ops_gather(&o, opts, e);

@@ -38,7 +38,7 @@ struct coverage {
 static const struct column coverage_cols[] = {
     {"what", NULL, NULL, "what is covered, or what is missing", COL_TEXT,
      COL_KEY},
-    {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, 0},
+    {"amount", NULL, NULL, "have, of expected, in words", COL_TEXT, COL_ANSWER},
     {"have", NULL, NULL, "how much of it there is", COL_FLOAT, COL_DETAIL},
     {"expected", NULL, NULL, "the whole that it is a part of", COL_FLOAT,
      COL_DETAIL},
@@ -168,8 +168,7 @@ static int put_steps(struct coverage *c, struct ops_err *e) {
     bool own = missing_own(t);
     if (own) fix = "put OPS_SCOPE(\"name\") around what runs there";
     else if (!fix)
-        fix = "name regions of the program (record_function, "
-              "TraceAnnotation); `python` shows its frames";
+        fix = "name regions of the program; `python` shows its frames";
     put_part(c, "step time with any event", &s.any, NULL,
              own ? "in the rest no scope was open and no device ran"
                  : "in the rest no op, call, region or device work is "
@@ -187,10 +186,11 @@ static int put_steps(struct coverage *c, struct ops_err *e) {
 /* What a row says, by answer. */
 struct words {
     const char *what, *why, *fix;
+    int advice; /* 1 + enum advice: the fix is in the framework's words */
 };
 
 static const struct words device_words[OP_DEVICE_ANSWERS] = {
-    [OP_ON_DEVICE] = {"ops with device time", NULL, NULL},
+    [OP_ON_DEVICE] = {"ops with device time", NULL, NULL, 0},
     [OP_NOT_RECORDED] =
         {"no device time: device not recorded",
          "they launch device work, but no device event was recorded at all: "
@@ -198,69 +198,74 @@ static const struct words device_words[OP_DEVICE_ANSWERS] = {
          "refused",
          "let users read counters (NVreg_RestrictProfilingToAdminUsers=0), "
          "stop other profilers, and look for CUPTI errors in the program's "
-         "output"},
+         "output",
+         0},
     [OP_OUTSIDE] =
         {"no device time: outside the window",
          "their launches come after the last device event: the recording "
          "stopped before the device got there",
-         "wait for the device (torch.cuda.synchronize(), "
-         "block_until_ready()) before the profiler stops"},
+         NULL, 1 + ADVICE_WAIT},
     [OP_DROPPED] =
         {"no device time: record missing",
          "their launches have no device event, though later ones have: the "
          "record was dropped, or the call put nothing on the device",
-         "record fewer steps, or raise Kineto's "
-         "ACTIVITIES_MAX_GPU_BUFFER_SIZE_MB"},
+         NULL, 1 + ADVICE_ROOM},
     [OP_NO_DEVICE] =
         {"no device time: no device recorded",
          "the profile has no device event and no launching call: all ran on "
          "the CPU, or device recording was off",
-         NULL},
+         NULL, 0},
     [OP_VIEW] =
         {"no device time: view",
          "they give the same memory another shape: there is nothing to run",
-         NULL},
+         NULL, 0},
     [OP_ALLOCATES] = {"no device time: allocation",
-                      "they only ask for memory, or about a tensor", NULL},
+                      "they only ask for memory, or about a tensor", NULL, 0},
     [OP_LIBRARY] =
         {"no device time: launched by a library",
          "a collective is launched by its library, on a thread or stream of "
          "its own, which no op is on",
-         "`comm` has the time of collectives"},
+         "`comm` has the time of collectives", 0},
     [OP_FUSED] = {"no device time: in a compiled region",
-                  "the compiler made them part of another op's kernel",
-                  "run once without torch.compile to see them one by one"},
+                  "the compiler made them part of another op's kernel", NULL,
+                  1 + ADVICE_FUSED},
     [OP_BOOKKEEPING] =
         {"no device time: bookkeeping",
-         "the framework's own work on the host: graph nodes, look-ups", NULL},
+         "the framework's own work on the host: graph nodes, look-ups", NULL,
+         0},
     [OP_CPU] = {"no device time: ran on the CPU",
                 "they launch nothing: the CPU does their work",
-                "if one should run on the device, move its inputs there"},
+                "if one should run on the device, move its inputs there", 0},
 };
 
 static const struct words memory_words[OP_MEMORY_ANSWERS] = {
-    [OP_ALLOCATED] = {"ops with memory", NULL, NULL},
+    [OP_ALLOCATED] = {"ops with memory", NULL, NULL, 0},
     [OP_MEM_OFF] = {"no memory: not recorded",
-                    "no allocation was recorded in their profile", NULL},
+                    "no allocation was recorded in their profile", NULL, 0},
     [OP_MEM_VIEW] = {"no memory: view",
-                     "they look at memory that another op holds", NULL},
-    [OP_IN_PLACE] = {"no memory: in place", "they write into their input",
-                     NULL},
+                     "they look at memory that another op holds", NULL, 0},
+    [OP_IN_PLACE] = {"no memory: in place", "they write into their input", NULL,
+                     0},
     [OP_MEM_EAGER] =
         {"no memory: eager",
          "allocations of eager ops are recorded without the op's name",
-         "wrap the step in tf.function"},
+         "wrap the step in tf.function", 0},
     [OP_CUSTOM] =
         {"no memory: custom op",
          "not one of the framework's ops: it may allocate by itself, past the "
          "framework's allocator",
-         "allocate by torch::empty (or the framework's allocator) in it"},
+         NULL, 1 + ADVICE_ALLOC},
     [OP_MEM_NONE] =
         {"no memory: no allocation",
          "no allocation came while they ran: they return memory that they "
          "were given, or ops around them allocate for them",
-         NULL},
+         NULL, 0},
 };
+
+static const char *words_fix(const struct coverage *c, const struct words *w) {
+    return w->advice > 0 ? missing_advice(c->t, (enum advice)(w->advice - 1))
+                         : w->fix;
+}
 
 /* Puts one row per answer that some op has; the first is for ops with no gap,
  * the answer `off` for what was not recorded. */
@@ -273,32 +278,31 @@ static void put_ops(struct coverage *c, int64_t ops, const struct words *words,
                                 ops > 0 ? (double)ops : NO_WHOLE, "ops",
                                 name_of(c, name[i]),
                                 ops > 0 ? words[i].why : "no op was recorded",
-                                i == off ? fix_of(c, what) : words[i].fix});
+                                i == off ? fix_of(c, what)
+                                         : words_fix(c, &words[i])});
     }
 }
 
 /* ---- device work ---- */
 
 static const struct words work_words[WORK_OWNERS] = {
-    [WORK_OP] = {"device time that belongs to an op", NULL, NULL},
+    [WORK_OP] = {"device time that belongs to an op", NULL, NULL, 0},
     [WORK_FOREIGN] =
         {"device time, no op: launched outside ops",
          "the launching call stands in no op: custom kernels, copies by hand, "
          "libraries on threads of their own",
-         "launch it in a registered op (torch.library.custom_op, a "
-         "TensorFlow kernel, jax.ffi)"},
+         NULL, 1 + ADVICE_OP},
     [WORK_GRAPH] =
         {"device time, no op: in a CUDA graph",
          "a graph is launched as one: its kernels do not say which op they "
          "come from",
-         "JAX: XLA_FLAGS=--xla_gpu_enable_command_buffer= launches them one "
-         "by one; torch: leave the graph out once"},
+         NULL, 1 + ADVICE_GRAPH},
     [WORK_NO_LAUNCH] =
         {"device time, no op: launch not recorded",
          "no launching call with its correlation id is in the profile: it was "
          "launched before the window, by another process, or the record was "
          "dropped",
-         "begin the recording when the device is idle"},
+         "begin the recording when the device is idle", 0},
 };
 
 static void put_work(struct coverage *c, const struct host_tree *h) {
@@ -311,9 +315,10 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
         if (w.count[i] == 0 && (i != WORK_OP || whole <= 0)) continue;
         snprintf(where, sizeof where, "%" PRId64 " events; longest: %.200s",
                  w.count[i], strs_text(&c->t->strs, w.name[i]));
-        put_gap(c, (struct gap){work_words[i].what, (double)w.time[i] / 1e6,
-                                whole / 1e6, "us", w.count[i] ? where : NULL,
-                                work_words[i].why, work_words[i].fix});
+        put_gap(c,
+                (struct gap){work_words[i].what, (double)w.time[i] / 1e6,
+                             whole / 1e6, "us", w.count[i] ? where : NULL,
+                             work_words[i].why, words_fix(c, &work_words[i])});
     }
     if (w.early == 0) return;
     char most[48];
@@ -362,33 +367,25 @@ static void put_hlo(struct coverage *c) {
             if (n++ == 0) one = strs_text(&t->strs, t->meta[i].value);
         }
     if (!xla) return;
-    put_gap(c, (struct gap){
-                   "XLA programs with their HLO", (double)n, NO_WHOLE,
-                   n == 1 ? "program" : "programs", one,
-                   n ? NULL : "no XLA program ran, or its HLO was not kept",
-                   n ? NULL
-                     : "compile with jax.jit or jit_compile=True; ask for "
-                       "enable_hlo_proto in the profiler's options"});
+    put_gap(c, (struct gap){"XLA programs with their HLO", (double)n, NO_WHOLE,
+                            n == 1 ? "program" : "programs", one,
+                            n ? NULL
+                              : "no XLA program ran, or its HLO was not kept",
+                            n ? NULL : missing_advice(t, ADVICE_HLO)});
 }
 
 static void put_step_rule(struct coverage *c) {
-    static const struct {
-        const char *why, *fix;
-    } words[] = {
-        [STEPS_BY_MARKER] = {NULL, NULL},
-        [STEPS_BY_GROUP] = {"the profile has no marker; its numbered groups "
-                            "were taken",
-                            NULL},
-        [STEPS_INFERRED] =
-            {"the profile has no marker: steps are inferred from what "
-             "repeats; 'info' says how",
-             "mark steps: prof.step() with a schedule, StepTraceAnnotation, "
-             "tf.profiler.experimental.Trace(step_num=...)"},
-        [STEPS_WHOLE] =
-            {"no marker, and no signs of a loop that agree: the whole window "
-             "is one step",
-             "mark steps: prof.step() with a schedule, StepTraceAnnotation, "
-             "tf.profiler.experimental.Trace(step_num=...)"},
+    static const char *const why[] = {
+        [STEPS_BY_REGION] = NULL,
+        [STEPS_BY_MARKER] = NULL,
+        [STEPS_BY_GROUP] = "the profile has no marker; its numbered groups "
+                           "were taken",
+        [STEPS_BY_RUN] = "the profile has no marker; each run of a compiled "
+                         "program is taken for a step",
+        [STEPS_INFERRED] = "the profile has no marker: steps are inferred from "
+                           "what repeats; 'info' says how",
+        [STEPS_WHOLE] = "no marker, and no signs of a loop that agree: the "
+                        "whole window is one step",
     };
     const struct trace *t = c->t;
     int64_t marked = 0, all = 0;
@@ -397,16 +394,16 @@ static void put_step_rule(struct coverage *c) {
         if (!c->in.step_in[i]) continue;
         enum step_rule rule = t->sources[t->steps[i].source].step_rule;
         all++;
-        marked += rule == STEPS_BY_MARKER;
+        marked += rule <= STEPS_BY_MARKER;
         if (rule > worst) worst = rule;
     }
     put_gap(c, (struct gap){"steps with a marker", (double)marked,
                             all > 0 ? (double)all : NO_WHOLE,
                             all == 1 ? "step" : "steps", NULL,
-                            all ? words[worst].why : "the profile is empty",
-                            worst > STEPS_BY_GROUP && missing_own(t)
-                                ? "call ops_step(i) first thing in the loop"
-                                : words[worst].fix});
+                            all ? why[worst] : "the profile is empty",
+                            worst > STEPS_BY_GROUP
+                                ? missing_advice(t, ADVICE_STEPS)
+                                : NULL});
 }
 
 /* Says which ranks of the job no file was given of. */

@@ -66,3 +66,23 @@ int64_t facts_told(const struct trace *t, uint32_t source, const char *key) {
     const char *text = trace_meta_get(t, source, key);
     return text != NULL ? strtoll(text, NULL, 10) : -1;
 }
+
+bool *facts_devices(const struct trace *t) {
+    bool *used = calloc(t->ndevices + 1, sizeof *used), any = false;
+    if (used == NULL) return NULL;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        if (tr->device != ROW_NONE && tr->first < tr->end)
+            used[tr->device] = true;
+    }
+    for (size_t i = 0; i < t->nallocators; i++)
+        if (t->allocators[i].device != ROW_NONE)
+            used[t->allocators[i].device] = true;
+    for (size_t i = 0; i < t->ncounters; i++)
+        if (t->counters[i].device != ROW_NONE)
+            used[t->counters[i].device] = true;
+    for (size_t i = 0; i < t->ndevices; i++) any |= used[i];
+    /* where nothing ran, all that can be told is what there is */
+    for (size_t i = 0; i < t->ndevices && !any; i++) used[i] = true;
+    return used;
+}

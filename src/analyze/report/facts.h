@@ -26,4 +26,9 @@ void facts_words(struct result *r, const char *metric, const char *fmt, ...)
  * it does not. */
 int64_t facts_told(const struct trace *t, uint32_t source, const char *key);
 
+/* Says, by device, whether it did anything: ran work, held memory, was counted.
+ * A profile of one GPU of eight lists all eight. The caller frees it; NULL if
+ * memory ran out. */
+bool *facts_devices(const struct trace *t);
+
 #endif

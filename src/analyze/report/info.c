@@ -14,8 +14,10 @@
 #include <string.h>
 
 static const char *const rule_words[] = {
+    [STEPS_BY_REGION] = "the instances of --region are the steps",
     [STEPS_BY_MARKER] = "by the markers in the profile",
     [STEPS_BY_GROUP] = "by the group ids in the profile",
+    [STEPS_BY_RUN] = "no marker: each run of a compiled program is one",
     [STEPS_WHOLE] = "cannot be told: none is marked, and no signs of a loop "
                     "agree; the whole window is one",
 };
@@ -26,6 +28,7 @@ static const char *const sign_words[] = {
     [TURN_BACKWARD] = "backward passes end them",
     [TURN_INPUT] = "each begins by asking for a batch",
     [TURN_FUNCTION] = "each begins with the call that takes most of the time",
+    [TURN_MODULE] = "each begins with the call of the same module",
     [TURN_SEQUENCE] = "all that is called repeats",
 };
 
@@ -53,10 +56,16 @@ static void put_source(struct result *r, const struct trace *t, size_t i) {
     else facts_text(r, "steps found", rule_words[s->step_rule]);
 }
 
-static void put_devices(struct result *r, const struct trace *t) {
+/* Puts the devices that did something; of the others, how many there are. */
+static bool put_devices(struct result *r, const struct trace *t) {
+    bool *used = facts_devices(t);
+    size_t unused = 0;
+    if (used == NULL) return false;
     facts_count(r, "devices", t->ndevices);
     for (size_t i = 0; i < t->ndevices; i++) {
         const struct device *d = &t->devices[i];
+        unused += !used[i];
+        if (!used[i]) continue;
         const char *model = strs_text(&t->strs, d->model);
         char memory[48] = "";
         if (d->memory_bytes > 0)
@@ -64,6 +73,9 @@ static void put_devices(struct result *r, const struct trace *t) {
         facts_words(r, "device", "%s%s%s%s%s", strs_text(&t->strs, d->label),
                     *model ? ": " : "", model, *memory ? ", " : "", memory);
     }
+    if (unused > 0) facts_count(r, "devices that did nothing", unused);
+    free(used);
+    return true;
 }
 
 static void put_tracks(struct result *r, const struct trace *t) {
@@ -115,7 +127,7 @@ static int info_run(const struct trace *t, const struct opts *o,
     facts_columns(r);
     for (size_t i = 0; i < t->nsources; i++)
         if (s.source_in[i]) put_source(r, t, i);
-    put_devices(r, t);
+    bool ok = put_devices(r, t);
     put_tracks(r, t);
     put_spans(r, t);
     for (size_t i = 0; i < t->nmeta; i++)
@@ -124,7 +136,7 @@ static int info_run(const struct trace *t, const struct opts *o,
     for (int i = MISSING_DEVICE; t->nsources > 0 && i < MISSING_KINDS; i++)
         missing_say(r, t, (enum missing_what)i);
     select_free(&s);
-    return result_done(r, e);
+    return ok ? result_done(r, e) : fail_oom(e);
 }
 
 const struct analysis analysis_info = {

@@ -49,26 +49,43 @@ static const struct {
 
 /* Puts a fact that is a share of a whole, which text draws as a bar. */
 static void put_share(struct result *r, const char *metric, double value,
-                      const char *unit, const char *text, double share) {
+                      const char *unit, const char *text, double share,
+                      const char *of) {
     facts_put(r, metric, true, value, unit, text);
     cell_float(r, "share_pct", share);
+    cell_text(r, "share_of", of);
+}
+
+/* Is the row of a step that the window cuts, while others are whole? */
+static bool is_cut(const struct result *steps, size_t row) {
+    struct cell c = subresult_cell(steps, row, "cut");
+    if (c.null || c.i == 0) return false;
+    for (size_t i = 0; i < steps->nrows; i++) {
+        c = subresult_cell(steps, i, "cut");
+        if (!c.null && c.i == 0) return true;
+    }
+    return false;
 }
 
 /* What is said of many values. */
-enum { LEAST, MEDIAN, P95, MOST, SPREAD };
+enum { LEAST, MEDIAN, P95, MOST, STEPS_SEEN, SPREAD };
 
-/* Finds the spread of a time column. Returns false if there is no value, or no
+/* Finds the spread of a time column of whole steps; where it is null, that of
+ * another column counts (NULL: none). Returns false if there is no value, or no
  * memory, which into then knows. p95 is the least value that 95 % do not
  * exceed. */
-static bool spread(struct result *into, const struct result *r,
-                   const char *name, int64_t out[SPREAD]) {
+static bool spread_or(struct result *into, const struct result *r,
+                      const char *name, const char *other,
+                      int64_t out[SPREAD]) {
     int64_t *v = malloc((r->nrows + 1) * sizeof *v);
     size_t n = 0;
     if (v == NULL) into->oom = true;
     for (size_t i = 0; v != NULL && i < r->nrows; i++) {
         struct cell c = subresult_cell(r, i, name);
-        if (!c.null) v[n++] = c.i;
+        if (c.null && other != NULL) c = subresult_cell(r, i, other);
+        if (!c.null && !is_cut(r, i)) v[n++] = c.i;
     }
+    out[STEPS_SEEN] = (int64_t)n;
     if (n > 0) {
         qsort(v, n, sizeof *v, sort_by_value);
         out[LEAST] = v[0];
@@ -80,8 +97,47 @@ static bool spread(struct result *into, const struct result *r,
     return n > 0;
 }
 
-static void put_steps(struct result *r, const struct result *steps,
-                      const struct result *hints) {
+static bool spread(struct result *into, const struct result *r,
+                   const char *name, int64_t out[SPREAD]) {
+    return spread_or(into, r, name, NULL, out);
+}
+
+/* Says what the step takes without its profiler, if that shows. */
+static void put_bare(struct result *r, const struct result *steps,
+                     int64_t recorded) {
+    int64_t bare[SPREAD], low[SPREAD], high[SPREAD], measured[SPREAD];
+    char mid[96], was[48], *text;
+    if (!spread(r, steps, "bare_us", bare)) return;
+    human_time(recorded, was, sizeof was);
+    if (spread(r, steps, "bare_measured_us", measured)) {
+        human_time(measured[MEDIAN], mid, sizeof mid);
+        text = measured[MEDIAN] < recorded
+                   ? arena_fmt(&r->arena, "%s, measured", mid)
+                   : arena_fmt(&r->arena,
+                               "measured bare %s, recorded %s: profiled "
+                               "steps were not slower",
+                               mid, was);
+    } else if (recorded - bare[MEDIAN] <= recorded / 100 * FELT) {
+        return;
+    } else if (spread(r, steps, "bare_low_us", low) &&
+               spread_or(r, steps, "bare_low_us", "bare_us", low) &&
+               spread_or(r, steps, "bare_high_us", "bare_us", high)) {
+        char best[48];
+        human_time(bare[MEDIAN], best, sizeof best);
+        human_times(low[MEDIAN], high[MEDIAN], mid, sizeof mid);
+        text = arena_fmt(&r->arena,
+                         "some %s (%s): the rest is the profiler's own cost",
+                         best, mid);
+    } else {
+        human_time(bare[MEDIAN], mid, sizeof mid);
+        text = arena_fmt(&r->arena, "%s: the rest is the profiler's own cost",
+                         mid);
+    }
+    facts_put(r, "without the profiler", true, (double)bare[MEDIAN] / PS_PER_US,
+              "us", text);
+}
+
+static void put_steps(struct result *r, const struct result *steps) {
     int64_t dur[SPREAD];
     char lo[48], mid[48], hi[48];
     if (!spread(r, steps, "dur_us", dur)) {
@@ -91,36 +147,29 @@ static void put_steps(struct result *r, const struct result *steps,
     human_time(dur[LEAST], lo, sizeof lo);
     human_time(dur[MEDIAN], mid, sizeof mid);
     human_time(dur[MOST], hi, sizeof hi);
-    char *text = steps->nrows == 1
-                     ? arena_fmt(&r->arena, "%s, one step", mid)
-                     : arena_fmt(&r->arena, "%s median of %zu steps (%s to %s)",
-                                 mid, steps->nrows, lo, hi);
+    size_t n = (size_t)dur[STEPS_SEEN];
+    const char *cut = n < steps->nrows ? "; the recording cuts another" : "";
+    char *text = n == 1 ? arena_fmt(&r->arena, "%s, one step%s", mid, cut)
+                        : arena_fmt(&r->arena,
+                                    "%s median of %zu steps (%s to %s)%s", mid,
+                                    n, lo, hi, cut);
     facts_put(r, "step time", true, (double)dur[MEDIAN] / PS_PER_US, "us",
               text);
-    if (steps->nrows > 1) facts_time(r, "step time, p95", dur[P95]);
-    /* This is the step without its profiler: as the hints have it, whose
-     * savings are shares of it, else the estimate of `steps`. */
-    struct cell hinted = subresult_cell(hints, 0, "step_us");
-    int64_t bare = hinted.null ? -1 : hinted.i, of[SPREAD];
-    if (hinted.null && spread(r, steps, "bare_us", of)) bare = of[MEDIAN];
-    if (bare < 0 || dur[MEDIAN] - bare <= dur[MEDIAN] / 100 * FELT) return;
-    human_time(bare, mid, sizeof mid);
-    text = arena_fmt(&r->arena,
-                     "roughly %s: the rest is the profiler's own cost", mid);
-    facts_put(r, "without the profiler", true, (double)bare / PS_PER_US, "us",
-              text);
+    if (n > 1) facts_time(r, "step time, p95", dur[P95]);
+    put_bare(r, steps, dur[MEDIAN]);
 }
 
 /* Returns the row of the step whose length is the median one: that is a typical
  * step, which a sum over all steps with a slow first one among them is not. Of
  * two that are equally near it is the longer: not the first, which the order of
  * the ranks would decide. */
-static size_t median_row(const struct result *steps, int64_t median) {
-    size_t best = 0;
+static size_t median_row(const struct result *steps, size_t from, size_t to,
+                         int64_t median) {
+    size_t best = from;
     int64_t least = INT64_MAX, dur = 0;
-    for (size_t i = 0; i < steps->nrows; i++) {
+    for (size_t i = from; i < to; i++) {
         struct cell d = subresult_cell(steps, i, "dur_us");
-        if (d.null) continue;
+        if (d.null || is_cut(steps, i)) continue;
         int64_t off = d.i > median ? d.i - median : median - d.i;
         if (off > least || (off == least && d.i <= dur)) continue;
         least = off;
@@ -130,7 +179,79 @@ static size_t median_row(const struct result *steps, int64_t median) {
     return best;
 }
 
-/* Says where the median step went. */
+/* Says what compute means where no device was recorded. */
+static void put_no_device(struct result *r, const struct trace *t) {
+    int64_t launches = missing_launches(t);
+    const char *text = "no device was recorded: compute is the ops of the host";
+    if (launches > 0)
+        text = arena_fmt(&r->arena,
+                         "%lld calls launched device work, of which nothing is "
+                         "in the profile: it was cut, or the device was not "
+                         "recorded; compute is the ops of the host",
+                         (long long)launches);
+    facts_put(r, "device busy", false, 0, "%", text);
+}
+
+/* The typical steps: of each rank or host its median one. */
+struct typical {
+    size_t *rows; /* of `steps` */
+    size_t n;
+    int64_t whole; /* their lengths together */
+};
+
+/* Finds them; rows of a rank stand together. False if memory ran out. */
+static bool find_typical(struct typical *f, const struct result *steps) {
+    int64_t *v = malloc((steps->nrows + 1) * sizeof *v);
+    *f = (struct typical){malloc((steps->nrows + 1) * sizeof *f->rows), 0, 0};
+    size_t end = 0;
+    for (size_t i = 0; v && f->rows && i < steps->nrows; i = end) {
+        struct cell host = subresult_cell(steps, i, "host");
+        size_t n = 0;
+        for (end = i; end < steps->nrows; end++) {
+            struct cell h = subresult_cell(steps, end, "host");
+            struct cell d = subresult_cell(steps, end, "dur_us");
+            if (h.null != host.null || (!h.null && strcmp(h.s, host.s) != 0))
+                break;
+            if (!d.null && !is_cut(steps, end)) v[n++] = d.i;
+        }
+        if (n == 0) continue;
+        qsort(v, n, sizeof *v, sort_by_value);
+        size_t row = median_row(steps, i, end, v[(n - 1) / 2]);
+        f->rows[f->n++] = row;
+        sat_inc(&f->whole, subresult_cell(steps, row, "dur_us").i);
+    }
+    free(v);
+    return v != NULL && f->rows != NULL;
+}
+
+/* Puts a phase of the typical steps: of several ranks the mean, and from where
+ * to where their shares go. */
+static void put_phase(struct result *r, const struct result *steps,
+                      const struct typical *f, const char *col,
+                      const char *metric) {
+    int64_t sum = 0;
+    double least = 100, most = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        struct cell c = subresult_cell(steps, f->rows[i], col);
+        struct cell d = subresult_cell(steps, f->rows[i], "dur_us");
+        if (c.null) return;
+        sat_inc(&sum, c.i);
+        double share = d.i > 0 ? 100.0 * (double)c.i / (double)d.i : 0;
+        if (share < least) least = share;
+        if (share > most) most = share;
+    }
+    if (sum == 0 || f->whole <= 0) return;
+    char time[48], range[64] = "";
+    human_time(sum / (int64_t)f->n, time, sizeof time);
+    if (f->n > 1 && most - least >= 1)
+        snprintf(range, sizeof range, ", mean of %zu: %.1f to %.1f %%", f->n,
+                 least, most);
+    put_share(r, metric, (double)sum / (double)f->n / PS_PER_US, "us",
+              arena_fmt(&r->arena, "%s%s", time, range),
+              100.0 * (double)sum / (double)f->whole, "step");
+}
+
+/* Says where the median step went; of a job, the mean of each rank's. */
 static void put_phases(struct result *r, const struct trace *t,
                        const struct result *steps) {
     static const struct {
@@ -144,24 +265,28 @@ static void put_phases(struct result *r, const struct trace *t,
         {"host_us", "host work"},
         {"other_us", "other (Python, idle)"},
     };
-    int64_t dur[SPREAD];
-    if (!spread(r, steps, "dur_us", dur) || dur[MEDIAN] <= 0) return;
-    size_t row = median_row(steps, dur[MEDIAN]);
-    struct cell all = subresult_cell(steps, row, "dur_us");
-    struct cell busy = subresult_cell(steps, row, "device_busy_pct");
-    char text[48];
-    for (size_t k = 0; k < COUNT(phases); k++) {
-        struct cell c = subresult_cell(steps, row, phases[k].col);
-        if (c.null || all.null || all.i <= 0 || c.i == 0) continue;
-        human_time(c.i, text, sizeof text);
+    struct typical f;
+    if (!find_typical(&f, steps)) r->oom = true;
+    for (size_t k = 0; !r->oom && f.n > 0 && k < COUNT(phases); k++) {
         const char *metric = phases[k].metric;
         if (strcmp(phases[k].col, "other_us") == 0 && missing_own(t))
             metric = "other (no scope open)";
-        put_share(r, metric, (double)c.i / PS_PER_US, "us", text,
-                  100.0 * (double)c.i / (double)all.i);
+        put_phase(r, steps, &f, phases[k].col, metric);
     }
-    if (busy.null) facts_put(r, "device busy", false, 0, "%", NULL);
-    else put_share(r, "device busy", busy.f, "%", "of the median step", busy.f);
+    double busy = 0;
+    size_t known = 0;
+    for (size_t i = 0; !r->oom && i < f.n; i++) {
+        struct cell c = subresult_cell(steps, f.rows[i], "device_busy_pct");
+        known += !c.null;
+        if (!c.null) busy += c.f;
+    }
+    if (f.n > 0 && known == 0) put_no_device(r, t);
+    if (known > 0)
+        put_share(r, "device busy", busy / (double)known, "%",
+                  f.n > 1 ? "of the median step, mean over the ranks"
+                          : "of the median step",
+                  busy / (double)known, "step");
+    free(f.rows);
 }
 
 /* Is the row one of an op proper? */
@@ -206,7 +331,8 @@ static int64_t sum_column(const struct result *from, const char *col) {
 
 /* Puts "12.3 ms in 240 calls: aten::mm", and its share of that time of all. */
 static void put_top(struct result *r, const char *metric,
-                    const struct result *from, const char *time) {
+                    const struct result *from, const char *time,
+                    const char *of) {
     int64_t all = sum_column(from, time);
     size_t top[TOP_OPS], n_top = find_top(from, time, top);
     for (size_t k = 0; k < n_top; k++) {
@@ -222,7 +348,7 @@ static void put_top(struct result *r, const char *metric,
                   arena_fmt(&r->arena, "%s in %lld call%s: %.*s%s", total, n,
                             n == 1 ? "" : "s", NAME_MAX_SHOWN, text,
                             strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
-                  all > 0 ? 100.0 * (double)us.i / (double)all : 0);
+                  all > 0 ? 100.0 * (double)us.i / (double)all : 0, of);
     }
 }
 
@@ -234,14 +360,15 @@ static void put_tops(struct result *r, const struct result *ops,
     int64_t dur[SPREAD];
     struct cell busy = {.null = true};
     if (spread(r, steps, "dur_us", dur))
-        busy = subresult_cell(steps, median_row(steps, dur[MEDIAN]),
+        busy = subresult_cell(steps,
+                              median_row(steps, 0, steps->nrows, dur[MEDIAN]),
                               "device_busy_pct");
     if (!device || (!busy.null && busy.f < HALF))
-        put_top(r, "top op, host", ops, "host_self_us");
+        put_top(r, "top op, host", ops, "host_work_us", "host time");
     if (device && (busy.null || busy.f >= HALF))
-        put_top(r, "top op, device", ops, "device_self_us");
+        put_top(r, "top op, device", ops, "device_self_us", "device time");
     /* where ops have the device's time, its kernels say little more */
-    if (!device) put_top(r, "top kernel", kernels, "total_us");
+    if (!device) put_top(r, "top kernel", kernels, "total_us", "device time");
 }
 
 /* Does an earlier row say the same of a device of the same name? A file with
@@ -303,8 +430,10 @@ static void remark_outlier(struct result *r, const struct result *steps) {
     }
 }
 
-/* Says how much of all steps waited for input; a hint knows waits on other
- * threads and in code that nobody annotated, too. */
+/* Says how much of all steps waited for input: what was recorded as such, as in
+ * `input`; in `steps` what another thread waits (model.fit) is host. A hint may
+ * know of more, by what it takes for granted: that is said apart, as what it
+ * is. */
 static void put_input(struct result *r, const struct result *input,
                       const struct result *steps, const struct result *hints) {
     int64_t wait = 0, all = 0;
@@ -316,22 +445,33 @@ static void put_input(struct result *r, const struct result *input,
         sat_inc(&all, d.i);
     }
     if (all <= 0) return;
-    double pct = 100.0 * (double)wait / (double)all;
+    double pct = 100.0 * (double)wait / (double)all, guess = 0, others = 0;
+    for (size_t i = 0; i < input->nrows; i++) {
+        struct cell c = subresult_cell(input, i, "waited_pct");
+        if (!c.null) others += c.f; /* than the step's thread */
+    }
+    pct += others;
     for (size_t i = 0; i < hints->nrows; i++) {
         struct cell id = subresult_cell(hints, i, "id");
         struct cell share = subresult_cell(hints, i, "save_pct");
-        if (!id.null && !share.null && strcmp(id.s, "input-bound") == 0 &&
-            share.f > pct)
-            pct = share.f;
+        if (!id.null && !share.null && strcmp(id.s, "input-bound") == 0)
+            guess = share.f;
     }
     const char *text = "the step does not wait for its input";
     if (pct >= MUCH) text = "the step waits for its input";
     else if (pct >= FELT) text = "the step waits for its input a little";
-    else if (input->nrows == 0) text = NULL;
-    if (text == NULL)
-        facts_put(r, "is it the input?", false, 0, "%",
-                  "no input pipeline was recorded");
-    else put_share(r, "is it the input?", pct, "%", text, pct);
+    else if (input->nrows == 0) text = "no input pipeline was recorded";
+    if (others >= FELT)
+        text = arena_fmt(&r->arena, "%s, in another thread", text);
+    bool more = guess > pct + FELT; /* than what was recorded */
+    if (more)
+        text = arena_fmt(&r->arena,
+                         "%s; by a guess from what is not marked, a step "
+                         "without it takes %.1f %% less: see hints",
+                         text, guess);
+    if (input->nrows == 0 && wait == 0)
+        facts_put(r, "is it the input?", false, 0, "%", text);
+    else put_share(r, "is it the input?", pct, "%", text, pct, "all steps");
 }
 
 /* Puts "activation 1.2 GiB, parameter 300 MiB": who holds the first device's
@@ -363,29 +503,35 @@ static void put_hints(struct result *r, const struct result *hints) {
         struct cell title = subresult_cell(hints, i, "title");
         struct cell save = subresult_cell(hints, i, "save_us");
         struct cell share = subresult_cell(hints, i, "save_pct");
-        if (id.null || title.null || save.null || share.null) continue;
+        const char *when = i == 0 ? "do first" : "then";
+        if (id.null || title.null) continue;
+        if (save.null || share.null) { /* nobody can tell what it gives */
+            facts_words(r, when, "%s: %s", id.s, title.s);
+            continue;
+        }
         struct cell step = subresult_cell(hints, i, "step_us");
         char time[48], of[48] = "";
         human_time(save.i, time, sizeof time);
         if (!step.null) human_time(step.i, of, sizeof of);
         char *text = arena_fmt(&r->arena, "%s: %s; saves %s of %s", id.s,
                                title.s, time, of);
-        put_share(r, i == 0 ? "do first" : "then", (double)save.i / PS_PER_US,
-                  "us", text, share.f);
+        put_share(r, when, (double)save.i / PS_PER_US, "us", text, share.f,
+                  "bare step");
     }
     if (hints->nrows > 0 || hints->nremarks == 0) return;
     /* its last remark says why there is none */
     facts_words(r, "do first", "%s", hints->remarks[hints->nremarks - 1]);
 }
 
-/* Says what was not recorded, in a line; how to record it stands below. */
+/* Says what was not recorded, in a line; `coverage` says how to record it. */
 static void put_missing(struct result *r) {
     char *text = NULL;
     for (size_t i = 0; i < r->nmissing; i++)
         text = arena_fmt(&r->arena, "%s%s%s", text ? text : "",
                          text ? "; " : "", r->missing[i].what);
-    facts_words(r, "cannot tell", "%s",
-                text ? text : "nothing of this: all of it was recorded");
+    facts_words(r, "cannot tell", "%s%s",
+                text ? text : "nothing of this: all of it was recorded",
+                text ? " (`opscope coverage` says why, and what to do)" : "");
 }
 
 /* What the parts miss is missing here, too, but each thing only once. */
@@ -395,8 +541,8 @@ static void take_missing(struct result *r, const struct result *from) {
         for (size_t k = 0; !known && k < r->nmissing; k++)
             known = strcmp(r->missing[k].what, from->missing[i].what) == 0;
         if (!known)
-            result_missing(r, from->missing[i].what, from->missing[i].why,
-                           from->missing[i].fix);
+            result_lacks(r, from->missing[i].what, from->missing[i].why,
+                         from->missing[i].fix);
     }
 }
 
@@ -445,7 +591,7 @@ static void put_outside(struct result *r, const struct trace *t,
                             (long long)cpus);
         if (can_be)
             put_share(r, "CPU time", (double)cpu, "us", text,
-                      100 * busy / (double)cpus);
+                      100 * busy / (double)cpus, "all CPUs");
         else facts_put(r, "CPU time", true, (double)cpu, "us", text);
     }
     if (rss >= 0 && rss < 9e18) {
@@ -522,7 +668,8 @@ static void put_processes(struct result *r, const struct result *from) {
                             !name.null ? name.s : "?",
                             !pid.null ? (long long)pid.i : 0,
                             !end.null ? ", " : "", !end.null ? end.s : ""),
-                  all > 0 ? 100.0 * (double)cpu.i / (double)all : 0);
+                  all > 0 ? 100.0 * (double)cpu.i / (double)all : 0,
+                  "CPU time");
     }
 }
 
@@ -573,6 +720,21 @@ static int run_all(const struct trace *t, const struct opts *o,
     return fail(e, bad->rc, "%s", bad->e.text);
 }
 
+/* Puts the devices that did something. */
+static bool put_devices(struct result *r, const struct trace *t) {
+    bool *used = facts_devices(t);
+    for (size_t i = 0; used != NULL && i < t->ndevices; i++) {
+        const char *model = strs_text(&t->strs, t->devices[i].model);
+        if (used[i])
+            facts_words(r, "device", "%s%s%s",
+                        strs_text(&t->strs, t->devices[i].label),
+                        *model ? ", " : "", model);
+    }
+    bool ok = used != NULL;
+    free(used);
+    return ok;
+}
+
 static int overview_fill(const struct trace *t, const struct opts *o,
                          struct result *r, struct subresult p[PARTS],
                          struct ops_err *e) {
@@ -583,15 +745,16 @@ static int overview_fill(const struct trace *t, const struct opts *o,
                                   "kernels: share of the time "
                                   "of all of them.",
                                   COL_PERCENT, COL_BAR});
+    result_col(r, (struct column){"share_of", "of", NULL,
+                                  "What it is a share of: step (the median "
+                                  "one), all steps, bare step (without the "
+                                  "profiler's own cost), host or device time "
+                                  "of all ops.",
+                                  COL_TEXT, 0});
     for (size_t i = 0; i < t->nsources; i++)
         facts_words(r, "profile", "%s (%s)", t->sources[i].path,
                     t->sources[i].format->name);
-    for (size_t i = 0; i < t->ndevices; i++) {
-        const char *model = strs_text(&t->strs, t->devices[i].model);
-        facts_words(r, "device", "%s%s%s",
-                    strs_text(&t->strs, t->devices[i].label),
-                    *model ? ", " : "", model);
-    }
+    if (!put_devices(r, t)) return fail_oom(e);
     double *rss = peaks_of(t, "rss_bytes");
     if (rss == NULL) return fail_oom(e);
     bool only_outside = t->nsources > 0; /* did nobody record itself? */
@@ -604,13 +767,11 @@ static int overview_fill(const struct trace *t, const struct opts *o,
         put_processes(r, &p[PROCESSES].r);
         result_missing(r, "steps, ops, memory by tag, hints",
                        "no process of the program recorded anything itself",
-                       "#include <opscope/record.h>, call ops_start(\"logs\", "
-                       "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), "
-                       "link with -lopscope-record");
+                       missing_inside_fix(t));
         put_missing(r);
         return result_done(r, e);
     }
-    put_steps(r, &p[STEPS].r, &p[HINTS].r);
+    put_steps(r, &p[STEPS].r);
     put_phases(r, t, &p[STEPS].r);
     put_input(r, &p[INPUT].r, &p[STEPS].r, &p[HINTS].r);
     put_tops(r, &p[OPS].r, &p[KERNELS].r, &p[STEPS].r);

@@ -29,13 +29,21 @@ static const struct column tracks_cols[] = {
      COL_STAMP},
 };
 
-static int put_track(struct result *r, const struct trace *t,
+/* Puts the row of a track; none where no span of it counts. */
+static int put_track(struct result *r, const struct selection *in,
                      const struct track *tr, struct ops_err *e) {
+    const struct trace *t = in->t;
     struct intervals busy = {0};
     bool ok = true;
-    for (row_id i = tr->first; ok && i < tr->end; i++)
+    int64_t n = 0;
+    row_id first = ROW_NONE;
+    for (row_id i = tr->first; ok && i < tr->end; i++) {
+        if (!select_has(in, i)) continue;
+        if (n++ == 0) first = i;
         if (t->spans.dur[i] > 0)
             ok = intervals_extend(&busy, t->spans.ts[i], span_end(t, i));
+    }
+    if (n == 0) return ok ? 0 : fail_oom(e);
     intervals_union(&busy);
     result_row(r);
     cell_str(r, "name", strs_bytes(&t->strs, tr->name));
@@ -45,9 +53,9 @@ static int put_track(struct result *r, const struct trace *t,
         cell_text(r, "device", label_device(r, t, tr->source, tr->device));
     cell_int(r, "pid", tr->pid);
     cell_int(r, "tid", tr->tid);
-    cell_int(r, "spans", tr->end - tr->first);
+    cell_int(r, "spans", n);
     cell_int(r, "busy_us", intervals_length(&busy));
-    cell_int(r, "start_us", t->spans.ts[tr->first]);
+    cell_int(r, "start_us", t->spans.ts[first]);
     intervals_free(&busy);
     return ok ? 0 : fail_oom(e);
 }
@@ -62,8 +70,7 @@ static int tracks_run(const struct trace *t, const struct opts *o,
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < t->ntracks; i++) {
         const struct track *tr = &t->tracks[i];
-        if (tr->first < tr->end && s.source_in[tr->source])
-            rc = put_track(r, t, tr, e);
+        if (s.source_in[tr->source]) rc = put_track(r, &s, tr, e);
     }
     select_free(&s);
     return rc != 0 ? rc : result_done(r, e);

@@ -62,11 +62,10 @@ static void find_regions(struct host_tree *h) {
     }
 }
 
-static inline bool is_kept(const struct host_tree *h, row_id r, bool regions) {
+bool host_tree_kind(const struct host_tree *h, row_id r, bool regions) {
     const struct spans *sp = &h->t->spans;
     uint8_t f = sp->flags[r];
-    if (f & (SPAN_ASYNC | SPAN_DERIVED)) return false;
-    if (h->key[sp->name[r]] == NAME_DROP) return false;
+    if ((f & SPAN_DERIVED) || h->key[sp->name[r]] == NAME_DROP) return false;
     switch (sp->kind[r]) {
     case SPAN_OP: return true;
     case SPAN_ANNOTATION:
@@ -75,6 +74,11 @@ static inline bool is_kept(const struct host_tree *h, row_id r, bool regions) {
     case SPAN_OTHER: return regions && !(f & SPAN_INSTANT);
     default: return false;
     }
+}
+
+static inline bool is_kept(const struct host_tree *h, row_id r, bool regions) {
+    return !(h->t->spans.flags[r] & SPAN_ASYNC) &&
+           host_tree_kind(h, r, regions);
 }
 
 /* Finds the nearest kept ancestors, not merged yet, and counts kept
@@ -165,8 +169,9 @@ static void *make_tree(const struct trace *t) {
 
 int host_tree_get(struct host_tree *h, const struct trace *t,
                   struct ops_err *e) {
-    const struct host_tree *kept = trace_memo(t, MEMO_HOST_TREE, make_tree,
-                                              drop_tree);
+    /* it hangs on no step: all views of a trace have the same */
+    const struct host_tree *kept = trace_memo(trace_base(t), MEMO_HOST_TREE,
+                                              make_tree, drop_tree);
     *h = kept != NULL ? *kept : (struct host_tree){.t = t};
     return kept != NULL ? 0 : fail_oom(e);
 }

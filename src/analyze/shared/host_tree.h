@@ -44,6 +44,10 @@ static inline bool host_tree_has(const struct host_tree *h, uint32_t track) {
     return h->t->tracks[track].kind == TRACK_THREAD;
 }
 
+/* Is the span of a kind that has rows in op tables, wherever it lies? regions:
+ * those of unknown meaning have, too. */
+bool host_tree_kind(const struct host_tree *h, row_id r, bool regions);
+
 /* Returns the span that device work launched by this call is charged to, or
  * ROW_NONE: the innermost op around the call. Without an op it is an
  * annotation, except in torch's files, whose own tables charge work to ops

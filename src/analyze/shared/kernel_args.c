@@ -4,6 +4,8 @@
 #include "analyze/shared/kernel_args.h"
 #include "base/sum.h"
 #include "model/args.h"
+#include "model/hlo/hlo.h"
+#include "names/hlo_text.h"
 #include "names/pattern.h"
 #include <stdlib.h>
 
@@ -104,8 +106,23 @@ static int64_t arg_to_int(const struct arg *a) {
     }
 }
 
+/* Returns the value of a number that may have decimals; -1 if it is none. */
+static double arg_to_double(const struct arg *v) {
+    if (v->type == ARG_FLOAT) return v->f;
+    if (v->type == ARG_TEXT || v->type == ARG_JSON)
+        return to_double(v->text, -1);
+    return (double)arg_to_int(v);
+}
+
+/* What is asked of a kernel's arguments, and what that is held against. */
+struct picked {
+    struct kernel_args a;
+    double warps_per_sm; /* -1: not recorded */
+};
+
 static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
-    struct kernel_args *a = ctx;
+    struct picked *p = ctx;
+    struct kernel_args *a = &p->a;
     if (BYTES_IS(key, "grid")) to_dim3(v->text, a->grid);
     else if (BYTES_IS(key, "block")) to_dim3(v->text, a->block);
     else if (BYTES_IS(key, "registers per thread"))
@@ -113,23 +130,33 @@ static bool pick_kernel(void *ctx, struct bytes key, const struct arg *v) {
     else if (BYTES_IS(key, "shared memory")) a->shared_bytes = arg_to_int(v);
     else if (BYTES_IS(key, "est. achieved occupancy %") ||
              BYTES_IS(key, "theoretical_occupancy_pct"))
-        a->occupancy_pct = v->type == ARG_FLOAT ? v->f
-                           : v->type == ARG_TEXT || v->type == ARG_JSON
-                               ? to_double(v->text, -1)
-                               : (double)arg_to_int(v);
+        a->occupancy_pct = arg_to_double(v);
+    else if (BYTES_IS(key, "warps per SM")) p->warps_per_sm = arg_to_double(v);
     else if (BYTES_IS(key, "kernel_details")) kernel_args_details(a, v->text);
     return true;
 }
 
+/* Is it a 0 that stands for "could not be worked out"? The profilers write
+ * whole per cent, and what ran had a warp. So 0 is true only where so few warps
+ * ran that their share of the 64 that a multiprocessor holds (none holds more)
+ * rounds to it. */
+static bool is_unknown_occupancy(const struct picked *p) {
+    enum { MOST_WARPS = 64 };
+    if (p->a.occupancy_pct != 0) return false;
+    return !(p->warps_per_sm >= 0 && p->warps_per_sm * 100 / MOST_WARPS < 0.5);
+}
+
 struct kernel_args kernel_args_of(const struct trace *t, row_id row) {
-    struct kernel_args a = {{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1};
+    struct picked p = {{{-1, -1, -1}, {-1, -1, -1}, -1, -1, -1, false}, -1};
     struct launch l;
     bool details = launch_of_cat(t, span_cat(t, row), &l);
-    if (details) kernel_args_details(&a, l.details);
+    if (details) kernel_args_details(&p.a, l.details);
     /* older writers have the occupancy in a stat of its own */
-    if (!details || a.occupancy_pct < 0) args_each(t, row, pick_kernel, &a);
-    if (!(a.occupancy_pct <= 100)) a.occupancy_pct = -1;
-    return a;
+    if (!details || p.a.occupancy_pct < 0) args_each(t, row, pick_kernel, &p);
+    if (!(p.a.occupancy_pct <= 100)) p.a.occupancy_pct = -1;
+    p.a.occupancy_unknown = is_unknown_occupancy(&p);
+    if (p.a.occupancy_unknown) p.a.occupancy_pct = -1;
+    return p.a;
 }
 
 static struct bytes text_arg(const struct trace *t, row_id row,
@@ -188,7 +215,9 @@ struct copy_args copy_args_from(struct bytes name, struct bytes details) {
 
 struct copy_pick {
     struct bytes details;
-    int64_t bytes;
+    struct bytes direction; /* HOST_TO_DEVICE, as MTIA writes it */
+    struct bytes hlo;       /* an instruction of XLA, its whole text */
+    int64_t bytes, size;
 };
 
 static bool pick_copy(void *ctx, struct bytes key, const struct arg *v) {
@@ -197,15 +226,44 @@ static bool pick_copy(void *ctx, struct bytes key, const struct arg *v) {
         p->bytes = arg_to_int(v);
     else if (BYTES_IS(key, "memcpy_details") || BYTES_IS(key, "Memset_details"))
         p->details = v->text;
+    else if (BYTES_IS(key, "direction")) p->direction = v->text;
+    else if (BYTES_IS(key, "long_name")) p->hlo = v->text;
+    else if (BYTES_IS(key, "size")) p->size = arg_to_int(v);
     return true;
 }
 
+/* Reads what an instruction of XLA moves. The result of a start is where to,
+ * where from; of a done where to: there the operand, which begins with the
+ * same, tells where from. */
+static void copy_args_hlo(struct copy_args *c, struct bytes text) {
+    struct hlo_result r = hlo_result_of(text);
+    if (r.first_bytes < 0) return;
+    c->bytes = r.first_bytes;
+    const uint8_t *p = memmem(text.p, text.n, "-done((", 7);
+    if (r.host[1] < 0 && p != NULL) {
+        struct bytes operand = {p + 6, text.n - (size_t)(p + 6 - text.p)};
+        r.host[1] = hlo_shape_of(operand).host[1];
+    }
+    if (r.host[1] < 0) return; /* one end is known, the other is not */
+    c->kind = r.host[0] == r.host[1] ? (r.host[0] ? COPY_H2H : COPY_D2D)
+              : r.host[0]            ? COPY_D2H
+                                     : COPY_H2D;
+}
+
 struct copy_args copy_args_of(const struct trace *t, row_id row) {
-    struct copy_pick p = {.bytes = -1};
+    struct copy_pick p = {.bytes = -1, .size = -1};
     args_each(t, row, pick_copy, &p);
     struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
     struct copy_args c = copy_args_from(name, p.details);
     if (c.bytes < 0) c.bytes = p.bytes;
+    if (p.direction.n > 0) {
+        if (c.kind == COPY_OTHER) c.kind = copy_kind_of(beginning(p.direction));
+        if (c.bytes < 0) c.bytes = p.size;
+    }
+    const struct hlo_instr *i = hlo_of_span(t, row);
+    if (p.hlo.n > 0) copy_args_hlo(&c, p.hlo);
+    if (c.bytes < 0 && i != NULL)
+        c.bytes = hlo_shape_of(strs_bytes(&t->strs, i->shape)).first_bytes;
     if (t->spans.kind[row] == SPAN_MEMSET) c.kind = COPY_MEMSET;
     return c;
 }

@@ -13,6 +13,8 @@ struct kernel_args {
     int64_t registers;
     int64_t shared_bytes; /* static and dynamic */
     double occupancy_pct;
+    bool occupancy_unknown; /* the profiler wrote 0 for it, although more warps
+                               ran than that: occupancy_pct is -1 */
 };
 
 /* Reads a kernel's arguments. O(size of args). */

@@ -32,12 +32,38 @@ const char *missing_why(enum missing_what what);
 const char *missing_fix(const struct trace *t, uint32_t source,
                         enum missing_what what);
 
-/* Returns how to have steps next time, where a profile has none at all. */
-const char *missing_step_fix(const struct trace *t);
+/* What programs do in words of their framework's own. */
+enum advice {
+    ADVICE_STEPS,  /* mark steps */
+    ADVICE_REGION, /* name a region */
+    ADVICE_WAIT,   /* wait for the device before the profiler stops */
+    ADVICE_ROOM,   /* lose fewer records of the device */
+    ADVICE_OP,     /* make an op of what is launched by hand */
+    ADVICE_GRAPH,  /* launch a graph's kernels one by one */
+    ADVICE_FUSED,  /* run what is compiled as it was written */
+    ADVICE_ALLOC,  /* allocate by the framework's allocator */
+    ADVICE_PIECES, /* see how an allocator's memory is cut */
+    ADVICE_HLO,    /* keep compiled programs */
+    ADVICES,
+};
+
+/* Returns the words for the framework of the first profile in the trace; NULL
+ * where nothing is to be done. */
+const char *missing_advice(const struct trace *t, enum advice what);
+
+/* Returns how to have more than what was seen of a program from outside. */
+const char *missing_inside_fix(const struct trace *t);
+
+/* Returns how many calls launched device work in sources that have none of it:
+ * they were cut, or the device could not be recorded. O(spans). */
+int64_t missing_launches(const struct trace *t);
 
 /* Says once that the thing is missing, unless every source has it. Returns
- * whether some source has it. */
+ * whether some source has it. The second is for tables whose question can be
+ * answered without it: see result_lacks. */
 bool missing_say(struct result *r, const struct trace *t,
+                 enum missing_what what);
+bool missing_too(struct result *r, const struct trace *t,
                  enum missing_what what);
 
 #endif

@@ -77,6 +77,12 @@ static inline bool own_open(struct own *o, row_id row, int64_t end) {
     return true;
 }
 
+/* Calls spend for every stretch of time of the work on a stream, with the
+ * innermost work that has it; where the track does not nest, with each work's
+ * own time. Returns false if out of memory. O(rows). */
+bool own_stretches(const struct trace *t, const struct track *tr,
+                   own_spend *spend, void *ctx);
+
 /* The own times of the work on a stream. */
 struct own_times {
     const struct trace *t;

@@ -4,11 +4,14 @@
  * costs a few binary searches, however many spans there are. */
 #include "analyze/shared/phases.h"
 
+#include "analyze/shared/own.h"
 #include "base/array.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include "names/compiler_names.h"
 #include "names/input_names.h"
+#include "names/op_names.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -128,7 +131,40 @@ static bool take_thread(const struct trace *t, uint32_t track, bool on_step,
     return ok;
 }
 
+bool phases_computes(const struct trace *t, row_id r) {
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
+    if (t->spans.flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) return false;
+    if (span_is_input(t, r)) return false;
+    if (t->spans.kind[r] == SPAN_OP)
+        return !op_is_view(name) && !op_only_allocates(name) &&
+               !op_copies_tensor(name) && !op_makes_tensor(name);
+    return (span_class(t, r) & CLASS_WRAPPER) ||
+           compile_classify(name) == CC_JIT;
+}
+
+/* Does the same as below for sources without a device: there a step's first op
+ * stands for its first launch. */
+static void first_ops(const struct trace *t, int64_t *first) {
+    for (uint32_t i = 0; i < t->ntracks; i++) {
+        const struct track *tr = &t->tracks[i];
+        const struct source *s = &t->sources[tr->source];
+        if (tr->kind != TRACK_THREAD || s->has_device || s->by_opscope ||
+            phases_input_thread(t, i))
+            continue;
+        int64_t input_end = INT64_MIN; /* what is inside of input is its own */
+        for (row_id r = tr->first; r < tr->end; r++) {
+            uint32_t st = t->spans.step[r];
+            if (span_is_input(t, r) && span_end(t, r) > input_end)
+                input_end = span_end(t, r);
+            if (st != ROW_NONE && t->spans.ts[r] < first[st] &&
+                span_end(t, r) > input_end && phases_computes(t, r))
+                first[st] = t->spans.ts[r];
+        }
+    }
+}
+
 int64_t *phases_first_launches(const struct trace *t) {
+    t = trace_base(t);
     int64_t *first = malloc((t->nsteps + 1) * sizeof *first);
     if (first == NULL) return NULL;
     for (size_t i = 0; i < t->nsteps; i++) first[i] = INT64_MAX;
@@ -139,18 +175,46 @@ int64_t *phases_first_launches(const struct trace *t) {
             continue;
         if (t->spans.ts[h] < first[st]) first[st] = t->spans.ts[h];
     }
+    first_ops(t, first);
     return first;
 }
 
+static bool is_compilers_name(const struct trace *t, str_id name) {
+    return compile_classify(strs_bytes(&t->strs, name)) != CC_NONE;
+}
+
+/* Makes the table of names: is it a compiler's? */
+static void *make_compilers(const struct trace *t) {
+    bool *v = calloc(t->strs.n + 1, sizeof *v);
+    for (size_t i = 0; v != NULL && i < t->strs.n; i++)
+        v[i] = is_compilers_name(t, (str_id)i);
+    return v;
+}
+
+/* Is it a compiler's region, or one inside of such? Spans may be many and deep:
+ * each name is looked at once. */
+static bool is_compilers(const struct trace *t, row_id r) {
+    enum { CLIMB = 64 };
+    const bool *names = trace_memo(trace_base(t), MEMO_COMPILERS,
+                                   make_compilers, free);
+    for (int i = 0; i < CLIMB && r != ROW_NONE; i++, r = t->spans.parent[r]) {
+        str_id name = t->spans.name[r];
+        if (names != NULL ? names[name] : is_compilers_name(t, name))
+            return true;
+    }
+    return false;
+}
+
 /* A region that ends before the step's first kernel launch prepares its input.
- * The optimizer's regions are known to do something else. */
+ * The optimizer's regions and a compiler's are known to do something else. */
 bool phases_is_loop(const struct trace *t, row_id r, const int64_t *first) {
     const struct spans *s = &t->spans;
-    uint32_t st = s->step[r];
+    uint32_t st = trace_base(t)->spans.step[r];
     if (s->kind[r] != SPAN_ANNOTATION || st == ROW_NONE || is_marker(t, r) ||
         first[st] == INT64_MAX || span_end(t, r) > first[st])
         return false;
-    return !(span_class(t, r) & CLASS_OPTIMIZER) && !span_is_comm(t, r);
+    return !(span_class(t, r) & CLASS_OPTIMIZER) && !span_is_comm(t, r) &&
+           !is_compilers(t, r);
 }
 
 /* Takes all host threads of a source. */
@@ -183,24 +247,38 @@ static bool take_host(const struct trace *t, uint32_t source,
     return ok;
 }
 
-/* Takes the device's spans: kernels; with collectives; with copies and
- * fills. */
+/* A device's work, sorted by what it is. */
+struct device_sets {
+    const struct trace *t;
+    struct intervals *v[2]; /* kernels; with collectives */
+    bool oom;
+};
+
+static void take_stretch(void *ctx, row_id r, int64_t from, int64_t to) {
+    struct device_sets *s = ctx;
+    int first = s->t->spans.kind[r] != SPAN_KERNEL ? 2
+                : span_is_comm(s->t, r)            ? 1
+                                                   : 0;
+    for (int i = first; i < 2 && !s->oom; i++)
+        s->oom = !intervals_extend(s->v[i], from, to);
+}
+
+/* Takes the device's spans: kernels; with collectives; with copies and fills.
+ * Of ops that contain each other, as a loop and its body do on a TPU, the
+ * innermost counts: a loop that waits for a copy does not compute. */
 static bool take_device(const struct trace *t, struct phase_view *v) {
     struct intervals *sets[3] = {&v->own[0], &v->own[1], &v->busy};
+    struct device_sets s = {t, {sets[0], sets[1]}, false};
     const struct lists *l = &t->of_device;
     size_t k = l->first[v->device], end = l->first[v->device + 1];
     for (; k < end; k++) {
         const struct track *tr = &t->tracks[l->v[k]];
         if (tr->kind != TRACK_STREAM) continue;
-        for (row_id r = tr->first; r < tr->end; r++) {
-            if (!span_is_device_work(t, r)) continue;
-            int from = t->spans.kind[r] != SPAN_KERNEL ? 2
-                       : span_is_comm(t, r)            ? 1
-                                                       : 0;
-            for (int i = from; i < 3; i++)
-                if (!intervals_extend(sets[i], t->spans.ts[r], span_end(t, r)))
-                    return false;
-        }
+        if (!own_stretches(t, tr, take_stretch, &s) || s.oom) return false;
+        for (row_id r = tr->first; r < tr->end; r++)
+            if (span_is_device_work(t, r) &&
+                !intervals_extend(&v->busy, t->spans.ts[r], span_end(t, r)))
+                return false;
     }
     for (int i = 0; i < 3; i++) {
         intervals_union(sets[i]); /* streams overlap */

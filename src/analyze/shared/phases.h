@@ -145,9 +145,15 @@ bool phases_unoccupied(const struct phases *p, uint32_t source,
 /* Returns the thread whose markers are the source's steps, or ROW_NONE. */
 uint32_t phases_step_thread(const struct trace *t, uint32_t source);
 
-/* Returns, by step, the start of its first kernel launch, or INT64_MAX. The
+/* Returns, by step, the start of its first kernel launch (without a device: of
+ * the first op of its framework that computes), or INT64_MAX. Of a view it is
+ * that of the base: a region begins with anything, a step with its input. The
  * caller frees it; NULL if out of memory. */
 int64_t *phases_first_launches(const struct trace *t);
+
+/* Does a program without a device compute in that span of a framework, or call
+ * a function that does? */
+bool phases_computes(const struct trace *t, row_id r);
 
 /* Is this span of the step's thread a region of a hand-written loop that
  * prepares the step's input? first is from phases_first_launches. */

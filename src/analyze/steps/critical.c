@@ -101,11 +101,15 @@ static uint32_t walk_work(struct path *p, uint32_t i) {
     back_to(p, w->ts, w->row, kind);
     uint32_t before = later(p->d, w->prev, w->after);
     int64_t call = work_launched(p->t, w);
-    if (before != DEP_NONE && work_end(&p->d->works[before]) > call) {
+    /* where nobody recorded the launch, the work before it is all there is */
+    bool alone = w->call == ROW_NONE;
+    if (before != DEP_NONE &&
+        (alone || work_end(&p->d->works[before]) > call)) {
         back_to(p, work_end(&p->d->works[before]), w->row, ON_GAP);
         return before;
     }
-    back_to(p, call, w->call, ON_LAUNCH);
+    if (alone) back_to(p, p->start, w->row, ON_GAP);
+    else back_to(p, call, w->call, ON_LAUNCH);
     return DEP_NONE;
 }
 
@@ -147,7 +151,9 @@ static void walk_step(struct path *p, const struct step *s) {
          * end */
         bool idle = d->line.v[d->line.n - 1].row == ROW_NONE;
         int64_t last = work_end(&d->works[at]);
-        if (last < d->line.end || (!idle && last == d->line.end)) at = DEP_NONE;
+        bool alone = d->works[at].call == ROW_NONE; /* no host to look at */
+        if (!alone && (last < d->line.end || (!idle && last == d->line.end)))
+            at = DEP_NONE;
     }
     if (at != DEP_NONE) back_to(p, work_end(&d->works[at]), ROW_NONE, ON_GAP);
     /* each turn goes back to an earlier piece or work, so there is a bound */
@@ -173,6 +179,23 @@ struct path_rows {
     struct pystack frames;
 };
 
+/* Returns what a framework's machinery (a SPAN_RUNTIME) is at work for: the op
+ * around it, else the region that the user knows; the row itself if there is
+ * none. */
+static row_id known_around(const struct trace *t, row_id r) {
+    enum { CLIMB = 64 };
+    row_id region = ROW_NONE, up = r;
+    for (int i = 0; i < CLIMB && up != ROW_NONE; i++) {
+        uint8_t kind = t->spans.kind[up];
+        if (kind == SPAN_OP) return up;
+        if (kind == SPAN_ANNOTATION && region == ROW_NONE &&
+            !span_is_step_mark(t, up))
+            region = up;
+        up = t->spans.parent[up];
+    }
+    return region != ROW_NONE ? region : r;
+}
+
 static const char *name_of(const struct path *p, const struct host_tree *h,
                            const struct path_segment *s) {
     if (s->row == ROW_NONE || span_is_step_mark(p->t, s->row)) {
@@ -194,6 +217,8 @@ static const char *name_of(const struct path *p, const struct host_tree *h,
         if (op != ROW_NONE && !span_is_step_mark(p->t, op))
             return span_name(p->t, op);
     }
+    if (p->t->spans.kind[s->row] == SPAN_RUNTIME)
+        return span_name(p->t, known_around(p->t, s->row));
     return span_name(p->t, s->row);
 }
 
@@ -245,9 +270,9 @@ static int walk_source(struct path_rows *rows, const struct trace *t,
     struct host_side side;
     if (!in->all && !in->source_in[source]) return 0;
     /* the steps that were asked for, else one that stands for all */
-    if (in->by_step) TRY(deps_choose(t, &asked, chosen, &n, e));
+    if (in->asked) TRY(deps_choose(t, &asked, chosen, &n, e));
     else TRY(deps_typical(t, source, chosen, e));
-    if (!in->by_step) n = chosen[0] != ROW_NONE;
+    if (!in->asked) n = chosen[0] != ROW_NONE;
     if (n == 0) return 0;
     TRY(host_side_init(&side, t, source, first, e));
     int rc = 0;
@@ -285,17 +310,17 @@ static void put_remarks(struct result *r, const struct trace *t,
                          "path to walk");
         return;
     }
-    if (in->by_step) return;
+    if (in->asked) return;
     const struct step *shown = &t->steps[rows->v[0].step];
     const struct source *s = &t->sources[shown->source];
     size_t all = s->step_end - s->step_first;
     bool others = t->steps[rows->v[rows->n - 1].step].source != shown->source;
     if (all > 1)
-        result_remark(r,
-                      "step %lld stands for all %zu%s; --steps A..B shows "
-                      "others",
+        result_remark(r, "%s %lld stands for all %zu%s; --%s A..B shows others",
+                      t->base != NULL ? "instance" : "step",
                       (long long)shown->number, all,
-                      others ? " of its rank, and so on for each rank" : "");
+                      others ? " of its rank, and so on for each rank" : "",
+                      t->base != NULL ? "instance" : "steps");
 }
 
 static int critical_run(const struct trace *t, const struct opts *o,

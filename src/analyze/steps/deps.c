@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A trace does not say what waited for what; it shows it. Work that starts
- * later than its launch and its stream allow, just when work of another stream
- * ends, waited for that other work. A call that waits for the device waited for
- * the work that ended last before the call did. */
+ * A trace mostly does not say what waited for what; it shows it. Work that
+ * starts later than its launch and its stream allow, just when work of another
+ * stream ends, waited for that other work. A call that waits for the device
+ * waited for the work that ended last before the call did. Where the profiler
+ * recorded waits (sync_waits.h), these are taken instead. */
 #include "analyze/steps/deps.h"
 
+#include "analyze/steps/sync_waits.h"
 #include "base/array.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -40,6 +43,19 @@ void deps_free(struct deps *d) {
     *d = (struct deps){0};
 }
 
+/* Returns when the instances before that of a view have ended: time in which
+ * several run is of the one that began first (region.c). O(steps). */
+static int64_t ended_before(const struct trace *t, uint32_t step) {
+    uint32_t source = t->steps[step].source;
+    int64_t until = INT64_MIN;
+    for (size_t i = t->sources[source].step_first; i < step; i++) {
+        const struct step *s = &t->steps[i];
+        if (s->marker_ts + s->marker_dur > until)
+            until = s->marker_ts + s->marker_dur;
+    }
+    return until;
+}
+
 /* Finds the host side of a step: from its marker to the next one's start. */
 static void host_side_of(const struct trace *t, uint32_t step, int64_t *ts,
                          int64_t *end) {
@@ -58,13 +74,17 @@ static void host_side_of(const struct trace *t, uint32_t step, int64_t *ts,
         *end = s->ts + s->dur; /* its region is a part of the loop's body */
     /* past the step's own end lies another step, or time that nobody counts */
     if (*end > s->ts + s->dur) *end = s->ts + s->dur;
+    int64_t other = t->base != NULL ? ended_before(t, step) : INT64_MIN;
+    if (*ts < other) *ts = other;
     if (*end < *ts) *end = *ts;
 }
 
-/* Adds device work to the graph, if the row is any. */
+/* Adds device work to the graph, if the row is any. A loop of a TPU is not:
+ * the ops in it are. */
 static bool add_device_work(struct deps *d, const struct trace *t, row_id row,
                             row_id call) {
     if (!span_is_device_work(t, row)) return true;
+    if (row + 1 < t->spans.n && t->spans.parent[row + 1] == row) return true;
     if (!VEC_ROOM(d->works, d->nworks, d->cap_works)) return false;
     d->works[d->nworks++] = (struct work){.row = row,
                                           .ts = t->spans.ts[row],
@@ -84,7 +104,8 @@ static bool take_works(struct deps *d, const struct host_side *h, int64_t ts,
         const struct track *tr = &t->tracks[l->v[k]];
         row_id r = trace_row_at(t, tr, ts), end_row = trace_row_at(t, tr, end);
         bool ok = true;
-        if (tr->kind == TRACK_THREAD && r < end_row) {
+        bool device = trace_device_steps(t, h->source);
+        if (tr->kind == TRACK_THREAD && r < end_row && !device) {
             const struct links *of = &t->links;
             size_t i;
             trace_links_from(t, r, &i);
@@ -197,6 +218,17 @@ static bool call_waits(const struct trace *t, row_id call) {
     return false;
 }
 
+/* Sets what a call waits for, and what it did after that. */
+static void wait_for(struct stop *stop, const struct deps *d, uint32_t work,
+                     const struct piece *p) {
+    stop->wait = work;
+    stop->tail = 0;
+    if (work == DEP_NONE) return;
+    int64_t from = work_end(&d->works[work]), end = p->ts + p->dur;
+    if (from < p->ts) from = p->ts;
+    stop->tail = from < end ? end - from : 0;
+}
+
 /* Fills the stop of a piece whose call waits. */
 static void set_wait(struct stop *stop, const struct trace *t,
                      const struct ends *s, const struct piece *p) {
@@ -212,10 +244,96 @@ static void set_wait(struct stop *stop, const struct trace *t,
     for (int n = 0; stop->wait == DEP_NONE && k-- > 0 && n < LOOK_MAX; n++)
         /* work that was launched later cannot have been waited for */
         if (s->v[k] < stop->end) stop->wait = s->v[k];
-    if (stop->wait == DEP_NONE) return;
-    int64_t from = work_end(&s->d->works[stop->wait]);
-    if (from < p->ts) from = p->ts;
-    stop->tail = from < end ? end - from : 0;
+    wait_for(stop, s->d, stop->wait, p);
+}
+
+/* Works by lane, each lane's in the order of launching. */
+struct lanes {
+    uint32_t *v;     /* indices of works */
+    uint32_t *first; /* by lane, one more behind the last */
+    struct map of;   /* hash of a stream -> lane */
+};
+
+static uint64_t stream_hash(int64_t device, int64_t stream) {
+    return hash_pair((uint64_t)device, (uint64_t)stream);
+}
+
+static void lanes_free(struct lanes *l) {
+    free(l->v);
+    free(l->first);
+    map_free(&l->of);
+}
+
+static bool lanes_init(struct lanes *l, const struct deps *d,
+                       const struct trace *t) {
+    *l = (struct lanes){.v = malloc((d->nworks + 1) * sizeof *l->v),
+                        .first = calloc(d->nlanes + 2u, sizeof *l->first)};
+    bool ok = l->v && l->first;
+    for (size_t i = 0; ok && i < d->nworks; i++)
+        l->first[d->works[i].lane + 2]++;
+    for (size_t i = 1; ok && i < d->nlanes + 2u; i++)
+        l->first[i] += l->first[i - 1];
+    for (size_t i = 0; ok && i < d->nworks; i++) {
+        const struct work *w = &d->works[i];
+        const struct track *tr = &t->tracks[t->spans.track[w->row]];
+        l->v[l->first[w->lane + 1]++] = (uint32_t)i;
+        if (w->prev == DEP_NONE)
+            ok = map_set(&l->of, stream_hash(tr->pid, tr->tid), w->lane);
+    }
+    return ok;
+}
+
+/* Returns the place, in its lane, of the first work launched at ts or later. */
+static uint32_t launched_from(const struct lanes *l, const struct deps *d,
+                              const struct trace *t, uint32_t lane,
+                              int64_t ts) {
+    uint32_t i;
+    BOUND(i, l->first[lane], l->first[lane + 1],
+          work_launched(t, &d->works[l->v[i]]) < ts);
+    return i;
+}
+
+/* Puts one recorded wait into the graph. */
+static void take_wait(struct deps *d, const struct trace *t,
+                      const struct lanes *l, const struct sync_wait *x) {
+    uint32_t on = map_get(&l->of, stream_hash(x->device, x->on));
+    uint32_t dep = DEP_NONE;
+    if (on != MAP_NONE) {
+        uint32_t i = launched_from(l, d, t, on, x->before);
+        if (i > l->first[on]) dep = l->v[i - 1];
+    }
+    if (x->waiting >= 0) {
+        uint32_t lane = map_get(&l->of, stream_hash(x->device, x->waiting));
+        if (lane == MAP_NONE || dep == DEP_NONE || lane == on) return;
+        uint32_t i = launched_from(l, d, t, lane, x->ts);
+        /* a damaged file may let work wait for what is launched later */
+        if (i < l->first[lane + 1] && dep < l->v[i])
+            d->works[l->v[i]].after = dep;
+        return;
+    }
+    row_id row = d->line.v[timeline_at(&d->line, x->ts)].row;
+    if (row == ROW_NONE) return;
+    size_t i = timeline_at(&d->line, span_end(t, row) - 1); /* its last piece */
+    const struct piece *p = &d->line.v[i];
+    bool call = p->row == row && t->spans.kind[row] == SPAN_API &&
+                (span_class(t, row) & CLASS_SYNC);
+    if (call && (dep == DEP_NONE || dep < d->stops[i].end))
+        wait_for(&d->stops[i], d, dep, p);
+}
+
+/* Takes the waits that the profiler recorded in the place of those that only
+ * seem to be. */
+static int take_waits(struct deps *d, const struct host_side *h,
+                      struct ops_err *e) {
+    struct sync_waits w;
+    struct lanes l;
+    TRY(sync_waits_find(&w, h->t, h->source, d->line.ts, d->line.end, e));
+    if (w.n == 0) return 0;
+    bool ok = lanes_init(&l, d, h->t);
+    for (size_t i = 0; ok && i < w.n; i++) take_wait(d, h->t, &l, &w.v[i]);
+    lanes_free(&l);
+    sync_waits_free(&w);
+    return ok ? 0 : fail_oom(e);
 }
 
 static bool join_waits(struct deps *d, const struct trace *t) {
@@ -271,9 +389,9 @@ static int build_graph(struct deps *d, const struct host_side *h,
         d->stops[p].end = (uint32_t)w;
     }
     assert(w == d->nworks);
-    if (!join_lanes(d, h->t) || !join_waits(d, h->t) || !set_call(d, h->t))
-        return fail_oom(e);
-    return 0;
+    if (!join_lanes(d, h->t) || !join_waits(d, h->t)) return fail_oom(e);
+    TRY(take_waits(d, h, e));
+    return set_call(d, h->t) ? 0 : fail_oom(e);
 }
 
 int deps_build(struct deps *d, const struct host_side *h, uint32_t step,
@@ -300,15 +418,19 @@ static int by_step(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Lists the steps of the source that count, by length; the caller frees *v. */
-static int by_length(const struct trace *t, uint32_t source, const bool *in,
+/* Lists the steps that may be chosen, by length; the caller frees *v. One that
+ * the window cuts stands for no other, if there is a whole one. */
+static int by_length(const struct trace *t, const struct step_choice *c,
                      struct step_length **v, size_t *n, struct ops_err *e) {
-    const struct source *s = &t->sources[source];
+    const struct source *s = &t->sources[c->source];
     *v = malloc((s->step_end - s->step_first + 1) * sizeof **v);
     *n = 0;
     if (*v == NULL) return fail_oom(e);
+    bool whole = false;
+    for (size_t i = s->step_first; i < s->step_end && !c->all; i++)
+        whole |= !t->steps[i].cut && (c->in == NULL || c->in[i]);
     for (size_t i = s->step_first; i < s->step_end; i++)
-        if (in == NULL || in[i])
+        if ((c->in == NULL || c->in[i]) && !(whole && t->steps[i].cut))
             (*v)[(*n)++] = (struct step_length){.step = (uint32_t)i,
                                                 .dur = t->steps[i].dur};
     qsort(*v, *n, sizeof **v, by_dur);
@@ -319,7 +441,8 @@ int deps_typical(const struct trace *t, uint32_t source, uint32_t *out,
                  struct ops_err *e) {
     struct step_length *v;
     size_t n;
-    TRY(by_length(t, source, NULL, &v, &n, e));
+    struct step_choice any = {.source = source};
+    TRY(by_length(t, &any, &v, &n, e));
     *out = n > 0 ? v[(n - 1) / 2].step : ROW_NONE;
     free(v);
     return 0;
@@ -330,7 +453,7 @@ int deps_choose(const struct trace *t, const struct step_choice *c,
     struct step_length *v;
     size_t have;
     *n = 0;
-    TRY(by_length(t, c->source, c->in, &v, &have, e));
+    TRY(by_length(t, c, &v, &have, e));
     bool mixed = have >= MIXED_STEPS &&
                  v[have * 3 / 4].dur / MIXED > v[have / 4].dur;
     size_t from = c->all || mixed ? 0 : have / 4;

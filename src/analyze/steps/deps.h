@@ -5,8 +5,8 @@
  *   program order   a piece of the line runs after the one before it
  *   launch          device work starts after the call that launched it
  *   stream order    and after the work before it on its stream
- *   other streams   and, where the trace shows that it waited on, after the
- *                   work of another stream that ended just then
+ *   other streams   and, where the trace says or shows that it waited, after
+ *                   the work of another stream
  *   synchronising   a call that waits ends after the work that it waits for
  *
  * `critical` walks it backwards as traced; replay.h runs it forwards with
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct ops_err;
+struct overhead;
 struct trace;
 
 /* ---- the program's own line through a step (timeline.c) ----
@@ -34,7 +35,8 @@ struct trace;
 struct piece {
     int64_t ts, dur; /* ps, as traced */
     row_id row;      /* the innermost span, or ROW_NONE: nothing recorded */
-    uint32_t edges;  /* recorded begins and ends inside it: two an event */
+    int64_t cost;    /* ps that recording took in it, an estimate: half of an
+                        event's at its begin and half at its end */
     bool input;      /* the step's thread waits for or prepares its input */
 };
 
@@ -56,6 +58,9 @@ struct host_side {
     size_t npython;
     const int64_t *first; /* by step: its first kernel launch (phases.h) */
     int64_t *made;        /* the same where it is our own */
+    /* what recording costs, for the pieces' cost; NULL: nothing. Borrowed, set
+     * by whoever asks for it */
+    const struct overhead *overhead;
 };
 
 /* first, from phases_first_launches, is borrowed: it is the same for all

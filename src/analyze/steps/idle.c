@@ -18,6 +18,7 @@
 /* All gaps of one cause on one device. */
 struct cause_sum {
     int64_t gaps, total;
+    int64_t input;    /* of total: the step's thread waited for its input */
     struct gap worst; /* the first of the longest */
 };
 
@@ -29,6 +30,9 @@ struct idle {
     struct host_tree tree;
     int64_t shown;    /* devices ... */
     wide idle, whole; /* ... and their time idle and in steps */
+    /* the time in which the steps' thread waited for input, and that of the
+     * gaps that this explains best */
+    wide input, input_gaps;
     /* causes not known: there is no launch record, or the work was ready */
     int64_t no_launch, ready;
     size_t left;   /* pairs of a device and a step that are still looked at */
@@ -74,12 +78,16 @@ static void idle_columns(struct result *r, const struct trace *t) {
          COL_PERCENT, COL_BAR},
         {"worst_us", "worst", "us", "The longest of them.", COL_TIME, 0},
         {"worst_at_us", "worst at", "us", "When the longest began.", COL_TIME,
-         COL_STAMP},
+         COL_STAMP | COL_LESS},
         {"op_before", "op before", NULL,
          "Who had launched the work that ran before the longest.", COL_TEXT,
          COL_SYMBOL},
         {"op_after", "op after", NULL,
          "Who launched the work that ended the longest.", COL_TEXT, COL_SYMBOL},
+        {"input_us", "of it input", "us",
+         "Of total_us: the step's thread waited for its input, whatever else "
+         "made the gap. All rows of a device: the input phase of `steps`.",
+         COL_TIME, COL_DETAIL},
     };
     result_cols(r, cols, COUNT(cols));
 }
@@ -109,6 +117,7 @@ static void put_device(struct result *r, const struct idle *d,
         cell_int(r, "worst_at_us", s->worst.start);
         put_op(r, "op_before", d, s->worst.before);
         put_op(r, "op_after", d, s->worst.after);
+        cell_int(r, "input_us", s->input);
     }
 }
 
@@ -126,6 +135,10 @@ static int add_device(struct idle *d, const struct phase_view *v,
             by[c].worst = g.v[i];
         by[c].gaps++;
         sat_inc(&by[c].total, length);
+        int64_t input = phases_host(v, g.v[i].start, g.v[i].end).input;
+        sat_inc(&by[c].input, input);
+        d->input += input;
+        if (c == IDLE_INPUT) d->input_gaps += length;
         sat_inc(&idle, length);
         if (c != IDLE_UNKNOWN || g.v[i].after == ROW_NONE) continue;
         sat_inc(g.v[i].launch == ROW_NONE ? &d->no_launch : &d->ready, length);
@@ -157,6 +170,15 @@ static void add_remarks(struct result *r, const struct idle *d) {
                       100.0 - 100.0 * (double)d->idle / (double)d->whole,
                       (double)d->whole / PS_PER_MS,
                       (double)d->idle / PS_PER_MS);
+    /* a gap goes to its largest part: say the phase's figure where it is
+     * another one */
+    wide off = d->input - d->input_gaps;
+    if (d->idle > 0 && (off < 0 ? -off : off) > d->idle / 100)
+        result_remark(r,
+                      "The program waited for its input in %.3f ms of that, as "
+                      "in `steps`; the row `input` has whole gaps of which "
+                      "input is the largest part.",
+                      (double)d->input / PS_PER_MS);
     if (d->passed > 0)
         result_remark(r,
                       "%zu more devices were not looked at: there are more "

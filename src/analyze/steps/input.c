@@ -37,15 +37,22 @@ static const struct column input_cols[] = {
      "Of self_us: the device did nothing meanwhile, and the step's thread "
      "waited here; with no device: the step's thread waited here. All stages "
      "together: the input phase of `steps`.",
-     COL_TIME, 0},
+     COL_TIME, COL_ANSWER},
     {"hidden_us", "hidden", "us", "Of self_us: not exposed.", COL_TIME,
      COL_DETAIL},
     {"exposed_pct", "of step", "%", "exposed_us as a share of the steps' time.",
-     COL_PERCENT, 0},
+     COL_PERCENT, COL_ANSWER},
+    {"waited_us", "waited", "us",
+     "All waits of other threads in the step's place (as in model.fit) while "
+     "no op ran: in no exposed_us. It stands with the first of the stages that "
+     "ran on them.",
+     COL_TIME, COL_DETAIL},
+    {"waited_pct", "waited", "%", "waited_us as a share of the steps' time.",
+     COL_PERCENT, COL_DETAIL},
     {"kind", NULL, NULL,
      "wait, source, map (runs your function), batch, shuffle, cache, prefetch, "
      "flow (hands elements on), region, op, pin or copy.",
-     COL_TEXT, 0},
+     COL_TEXT, COL_LESS},
     {"thread", NULL, NULL,
      "Where it ran: step (the step's own thread, which waits for it), "
      "background, or device.",
@@ -121,6 +128,13 @@ static const char *advice_for(const struct input_stages *all,
         }
     default: return NULL;
     }
+}
+
+/* Returns the first stage beside the step's thread, or NULL. */
+static const struct input_stage *first_beside(const struct input_stages *s) {
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->v[i].on_step && s->v[i].kind != STAGE_COPY) return &s->v[i];
+    return NULL;
 }
 
 static void put_stage(struct result *r, const struct input_stages *all,
@@ -222,8 +236,9 @@ static void say_copies(struct result *r, const struct input_stages *s) {
 
 /* Adds all remarks. own: opscope's recorder wrote the profile, and the program
  * says what is input. */
-static void say_all(struct result *r, const struct input_stages *s, bool own) {
-    bool any = false;
+static void say_all(struct result *r, const struct trace *t,
+                    const struct input_stages *s) {
+    bool any = false, own = missing_own(t);
     bool workers = false; /* does a stage wait for processes of their own? */
     for (size_t i = 0; i < s->n; i++) {
         any |= s->v[i].kind != STAGE_COPY && s->v[i].kind != STAGE_PIN;
@@ -251,7 +266,7 @@ static void say_all(struct result *r, const struct input_stages *s, bool own) {
                       "be listed here.",
                       ms_per_step(s, s->unseen),
                       own ? "OPS_SCOPE_AS(OPS_KIND_INPUT, \"name\")"
-                          : "record_function, TraceAnnotation");
+                          : missing_advice(t, ADVICE_REGION));
     if (workers)
         result_missing(r, "the loader's workers",
                        "the DataLoader's worker "
@@ -276,9 +291,16 @@ static int input_run(const struct trace *t, const struct opts *o,
         wide selfs = 0;
         if (s.mean) r->decimals = MEAN_DECIMALS;
         for (size_t i = 0; i < s.n; i++) selfs += s.v[i].self;
-        for (size_t i = 0; i < s.n; i++) put_stage(r, &s, &s.v[i], selfs);
-        say_all(r, &s, missing_own(t));
-        missing_say(r, t, MISSING_DEVICE);
+        const struct input_stage *beside = first_beside(&s);
+        for (size_t i = 0; i < s.n; i++) {
+            put_stage(r, &s, &s.v[i], selfs);
+            if (&s.v[i] != beside || s.waited <= 0 || s.step_time <= 0)
+                continue;
+            cell_int(r, "waited_us", s.waited);
+            cell_float(r, "waited_pct", pct(s.waited, s.step_time));
+        }
+        say_all(r, t, &s);
+        missing_too(r, t, MISSING_DEVICE);
         input_stages_free(&s);
         rc = result_done(r, e);
     }

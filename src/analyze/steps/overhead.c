@@ -1,113 +1,244 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cost of recording, from measurements of the same program with and without
- * its profiler. It is one table; each figure says where it is from. */
+ * The cost of recording, from measurements of the same programs with and
+ * without their profilers, scaled to the host at hand.
+ *
+ * Recorders stamp an event's start after their own work at its begin, and its
+ * end before that at its end: what recording takes lies around the span, in the
+ * span that holds it. Spans that do nothing but call one other (aten::detach,
+ * EagerExecute: op_thin) show it. Their own time hardly differs between
+ * programs, so it tells how fast a host is: figures below are for one on which
+ * it is as in `thin`, and are multiplied by how much longer it takes here. */
 #include "analyze/steps/overhead.h"
 
 #include "analyze/shared/missing.h"
+#include "base/err.h"
 #include "base/facts.h"
 #include "base/sort.h"
 #include "model/format.h"
+#include "names/frame_name.h"
 #include "names/op_names.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    /* PyTorch with CUDA activities: CUPTI callbacks make every host event
-     * dear. Nine training loops with shapes and memory on an H200, bare
-     * against traced (torch 2.11), fit 3.4 us per op, annotation, API call or
-     * Python frame; four more give 2.2 with no option on (1.1 to 3.5, the
-     * machine is noisy). Shapes and memory share the difference. */
-    TORCH_CUDA_NS = 2200,
-    TORCH_CUDA_OPTION_NS = 600,
-    /* PyTorch, CPU only: 0.44 us per op alone, 0.37 more with shapes, 0.22
-     * with stacks, 0.11 with memory (torch 2.13, 1000 adds a step). */
-    TORCH_CPU_NS = 440,
-    TORCH_SHAPES_NS = 370,
-    TORCH_STACK_NS = 220,
-    TORCH_MEMORY_NS = 110,
-    /* TensorFlow 2.21 eager: 24.6 against 17.2 us per op of ten events; JAX
-     * 0.10: 0.17 us per event, 0.195 per Python frame. */
-    TF_NS = 750,
-    JAX_NS = 170,
+/* What recording costs, ns at a speed of 1. */
+struct figures {
+    int op;                            /* an op ... */
+    int shapes, stacks, memory, flops; /* ... and more with each of these */
+    int engine;                 /* more for a call of autograd's engine */
+    int python, builtin;        /* a Python frame; one of a C function */
+    int annotation, api, other; /* a region, a driver call, the rest */
+    double least, most;         /* times these figures, in 19 of 20 programs */
 };
 
-/* Trivial ops tell how fast this host records. torch's aten::t and
- * aten::transpose do nothing but call another op, so that their own time is
- * mostly that of recording. On the machine of the figures above it was as
- * below; a host that takes less time for it records faster. (A host that takes
- * more is disturbed by other things: no more than the figures is taken off.) */
-enum {
-    WRAPPER_NS = 1000,       /* own time with no option on ... */
-    WRAPPER_OPTION_NS = 300, /* ... and more for shapes and for memory */
-    WRAPPERS_MIN = 10,       /* fewer tell nothing */
-    WRAPPERS_MAX = 4096,     /* more tell nothing new */
-    WRAPPED_MAX = 64,        /* spans inside one; with more it is none */
+/* docs/bare-step.md has the programs, and how far off these were on others. */
+static const struct figures
+    /* torch 2.13, six programs with six sets of options. A region is dear: it
+     * is entered from Python. */
+    torch_cpu = {.op = 195,
+                 .shapes = 160,
+                 .stacks = 15,
+                 .memory = 40,
+                 .flops = 85,
+                 .engine = 920,
+                 .python = 130,
+                 .builtin = 215,
+                 .annotation = 9500,
+                 .api = 500,
+                 .other = 195,
+                 .least = 0.65,
+                 .most = 1.75},
+    /* torch 2.11, an H200, with shapes, memory and FLOPs: ids that tie ops to
+     * kernels are pushed and popped in CUPTI at every op. Without options two
+     * thirds of that. */
+    torch_device = {.op = 2650,
+                    .shapes = 690,
+                    .stacks = 100,
+                    .memory = 205,
+                    .flops = 410,
+                    .python = 1000,
+                    .builtin = 1400,
+                    .annotation = 20000,
+                    .api = 3300,
+                    .other = 1000,
+                    .least = 0.6,
+                    .most = 1.6},
+    /* TensorFlow 2.21 and JAX 0.10 on a CPU. */
+    tensorflow = {.op = 165,
+                  .python = 200,
+                  .builtin = 200,
+                  .annotation = 7000,
+                  .api = 1000,
+                  .other = 165,
+                  .least = 0.6,
+                  .most = 1.6},
+    jax = {.op = 90,
+           .python = 200,
+           .builtin = 200,
+           .annotation = 5000,
+           .api = 1000,
+           .other = 75,
+           .least = 0.6,
+           .most = 1.6};
+
+/* Own time of spans that only call another, ns at a speed of 1: alone, and more
+ * where shapes are recorded. */
+static const struct {
+    int own, shapes;
+} thin[THIN_OPS] = {
+    [THIN_DETACH] = {160, 40},      [THIN_TO] = {160, 80},
+    [THIN_T] = {320, 65},           [THIN_TRANSPOSE] = {230, 215},
+    [THIN_ITEM] = {150, 135},       [THIN_RESHAPE] = {160, 135},
+    [THIN_EMPTY_LIKE] = {210, 190}, [THIN_ACCUMULATE] = {285, 50},
+    [THIN_T_BACKWARD] = {220, 55},  [THIN_EAGER_EXECUTE] = {132, 0},
+    [THIN_EAGER_KERNEL] = {165, 0}, [THIN_PJIT] = {70, 0},
 };
 
-/* Returns the time that a call of one op by another takes in the outer one; -1
- * if it calls none or more. */
-static int64_t wrapper_time(const struct trace *t, row_id r, row_id end) {
+enum {
+    THIN_MIN = 8,    /* fewer of a name tell nothing */
+    THIN_MAX = 1024, /* more tell nothing new */
+    INSIDE_MAX = 64, /* spans inside one; with more it is none */
+    /* FLOPs make them longer by this, ns. */
+    THIN_FLOPS_NS = 35,
+    /* On the host of the figures for devices, with CUPTI at work, they take so
+     * much longer, per cent. */
+    DEVICE_PERCENT = 350,
+};
+
+/* A host whose speed nothing tells is taken for this slow, and then less is
+ * known. */
+static const double UNKNOWN_SPEED = 1.2, UNKNOWN_LEAST = 0.3,
+                    UNKNOWN_MOST = 2.5, SLOWEST = 20, FASTEST = 0.2;
+
+/* Returns the own time of a span that calls one other; -1 if it calls none or
+ * more. */
+static int64_t own_time(const struct trace *t, row_id r, row_id end) {
     if (r + 1 >= end || t->spans.parent[r + 1] != r) return -1;
     int64_t last = span_end(t, r + 1);
     for (row_id k = r + 2; k < end && t->spans.ts[k] < span_end(t, r); k++)
-        if (t->spans.ts[k] >= last || k > r + WRAPPED_MAX) return -1;
+        if (t->spans.ts[k] >= last || k > r + INSIDE_MAX) return -1;
     return t->spans.dur[r] - t->spans.dur[r + 1];
 }
 
-/* Returns the median of such times in ps; -1 if there are too few. */
-static int64_t wrapper_median(const struct trace *t, uint32_t source) {
-    str_id name[2] = {strs_find(&t->strs, bytes_of(op_thin[0])),
-                      strs_find(&t->strs, bytes_of(op_thin[1]))};
-    int64_t v[WRAPPERS_MAX];
-    size_t n = 0;
+/* Own times by the name of the span. */
+struct thin_times {
+    int64_t v[THIN_OPS][THIN_MAX];
+    size_t n[THIN_OPS];
+};
+
+static void read_times(struct thin_times *x, const struct trace *t,
+                       uint32_t source) {
     const struct lists *l = &t->of_source;
-    size_t k = l->first[source], end = l->first[source + 1];
-    if (name[0] == STR_NONE && name[1] == STR_NONE) return -1;
-    for (; k < end && n < WRAPPERS_MAX; k++) {
+    for (size_t k = l->first[source]; k < l->first[source + 1]; k++) {
         const struct track *tr = &t->tracks[l->v[k]];
         if (tr->kind != TRACK_THREAD) continue;
-        for (row_id r = tr->first; r < tr->end && n < WRAPPERS_MAX; r++) {
-            str_id id = t->spans.name[r];
-            if (id == 0 || (id != name[0] && id != name[1])) continue;
-            int64_t d = wrapper_time(t, r, tr->end);
-            if (d > 0) v[n++] = d;
+        for (row_id r = tr->first; r < tr->end; r++) {
+            uint8_t kind = t->spans.kind[r];
+            if (kind != SPAN_OP && kind != SPAN_RUNTIME) continue;
+            int64_t own = own_time(t, r, tr->end);
+            if (own <= 0) continue;
+            int i = op_thin(strs_bytes(&t->strs, t->spans.name[r]));
+            if (i >= 0 && x->n[i] < THIN_MAX) x->v[i][x->n[i]++] = own;
         }
     }
-    qsort(v, n, sizeof *v, sort_by_value);
-    return n >= WRAPPERS_MIN ? v[n / 2] : -1;
 }
 
-/* Scales ns to this host: the result is between a half and all of it. */
-static int64_t scaled(const struct trace *t, uint32_t source, int64_t ns) {
-    const struct source *s = &t->sources[source];
-    int64_t usual = WRAPPER_NS +
-                    WRAPPER_OPTION_NS * (s->has_shapes + s->has_memory);
-    int64_t here = wrapper_median(t, source) / PS_PER_NS;
-    if (here <= 0 || here >= usual) return ns;
-    return here * 2 > usual ? ns * here / usual : ns / 2;
+/* Returns how many times as long as on the machine of the figures such spans
+ * take: by their names the lower quarter, since what they do besides only adds.
+ * 0 if there are too few to tell. */
+static double speed_of(struct thin_times *x, const struct source *s,
+                       bool flops) {
+    double v[THIN_OPS];
+    size_t n = 0;
+    for (int i = 0; i < THIN_OPS; i++) {
+        if (x->n[i] < THIN_MIN) continue;
+        qsort(x->v[i], x->n[i], sizeof x->v[i][0], sort_by_value);
+        int ns = thin[i].own + thin[i].shapes * s->has_shapes +
+                 THIN_FLOPS_NS * flops;
+        double here = (double)x->v[i][x->n[i] / 2] / (double)(ns * PS_PER_NS);
+        size_t at = n++;
+        for (; at > 0 && v[at - 1] > here; at--) v[at] = v[at - 1];
+        v[at] = here;
+    }
+    return n > 0 ? v[(n - 1) / 4] : 0;
 }
 
-int64_t overhead_per_event(const struct trace *t, uint32_t source) {
+/* Returns the figures for the recorder that wrote the source, or NULL. */
+static const struct figures *figures_of(const struct trace *t,
+                                        uint32_t source) {
     const struct source *s = &t->sources[source];
-    int64_t ns = -1;
-    if (s->by_opscope) {
-        /* opscope's recorder measures what a scope costs on the machine and in
-         * the program where it runs. More than 10 us is no such figure. */
-        const char *text = trace_meta_get(t, source, FACT_SCOPE_COST_PS);
-        char *end;
-        if (text == NULL) return -1;
-        long long ps = strtoll(text, &end, 10);
-        return *end == '\0' && ps > 0 && ps <= 10 * PS_PER_US ? ps : -1;
+    if (source_is_torchs(s)) return s->has_device ? &torch_device : &torch_cpu;
+    if (s->format->writer != WRITER_XPROF) return NULL;
+    return framework_of(t, source) == FW_JAX ? &jax : &tensorflow;
+}
+
+/* Reads what opscope's recorder says: it measures what a scope costs on the
+ * machine and in the program where it runs. More than 10 us is no such
+ * figure. */
+static void read_told(struct overhead *o, const struct trace *t,
+                      uint32_t source) {
+    const char *text = trace_meta_get(t, source, FACT_SCOPE_COST_PS);
+    char *end;
+    if (text == NULL) return;
+    long long ps = strtoll(text, &end, 10);
+    if (*end != '\0' || ps <= 0 || ps > 10 * PS_PER_US) return;
+    *o = (struct overhead){.known = true, .told = true, .least = 1, .most = 1};
+    for (int k = 0; k < SPAN_KINDS; k++) o->event[k] = ps;
+    o->builtin = ps;
+}
+
+/* Scales the figures to a host; a speed of 0 is not known. */
+static void set_costs(struct overhead *o, const struct source *s,
+                      const struct figures *f, double speed, bool flops) {
+    *o = (struct overhead){.known = true, .least = f->least, .most = f->most};
+    if (speed <= 0) {
+        speed = UNKNOWN_SPEED;
+        o->least = UNKNOWN_LEAST;
+        o->most = UNKNOWN_MOST;
+    } else if (f == &torch_device) {
+        speed = speed * 100 / DEVICE_PERCENT;
     }
-    if (source_is_torchs(s) && s->has_device) {
-        ns = TORCH_CUDA_NS +
-             TORCH_CUDA_OPTION_NS * (s->has_shapes + s->has_memory);
-        ns = scaled(t, source, ns);
-    } else if (source_is_torchs(s)) {
-        ns = TORCH_CPU_NS + TORCH_SHAPES_NS * s->has_shapes +
-             TORCH_STACK_NS * s->has_stacks + TORCH_MEMORY_NS * s->has_memory;
-    } else if (s->format->writer == WRITER_XPROF) {
-        ns = framework_of(t, source) == FW_JAX ? JAX_NS : TF_NS;
-    }
-    return ns < 0 ? -1 : ns * PS_PER_NS;
+    if (speed < FASTEST) speed = FASTEST;
+    if (speed > SLOWEST) speed = SLOWEST;
+    const int ns[SPAN_KINDS] = {[SPAN_OP] = f->op + f->shapes * s->has_shapes +
+                                            f->stacks * s->has_stacks +
+                                            f->memory * s->has_memory +
+                                            f->flops * flops,
+                                [SPAN_ANNOTATION] = f->annotation,
+                                [SPAN_API] = f->api,
+                                [SPAN_PYTHON] = f->python,
+                                [SPAN_RUNTIME] = f->other};
+    for (int k = 0; k < SPAN_KINDS; k++)
+        o->event[k] = (int64_t)(speed * ns[k] * PS_PER_NS);
+    o->engine = (int64_t)(speed * f->engine * PS_PER_NS);
+    o->builtin = (int64_t)(speed * f->builtin * PS_PER_NS);
+}
+
+int64_t overhead_cost(const struct overhead *o, const struct trace *t,
+                      row_id r) {
+    if (!overhead_counts(t, r)) return 0;
+    uint8_t kind = t->spans.kind[r];
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[r]);
+    if (kind == SPAN_PYTHON && frame_name_is_builtin(name)) return o->builtin;
+    if (kind == SPAN_OP && o->engine > 0 &&
+        BYTES_STARTS(name, NAME_ENGINE_CALL))
+        return o->event[kind] + o->engine;
+    return o->event[kind];
+}
+
+int overhead_read(struct overhead *o, const struct trace *t, uint32_t source,
+                  struct ops_err *e) {
+    const struct source *s = &t->sources[source];
+    const struct figures *f = figures_of(t, source);
+    *o = (struct overhead){0};
+    if (s->by_opscope) read_told(o, t, source);
+    if (s->by_opscope || f == NULL) return 0;
+    struct thin_times *times = calloc(1, sizeof *times);
+    if (times == NULL) return fail_oom(e);
+    const char *text = trace_meta_get(t, source, "with_flops");
+    bool flops = text != NULL && strcmp(text, "1") == 0;
+    read_times(times, t, source);
+    double speed = speed_of(times, s, flops);
+    free(times);
+    set_costs(o, s, f, speed, flops);
+    return 0;
 }

@@ -5,12 +5,14 @@
 
 #include "analyze/shared/missing.h"
 #include "analyze/shared/phases.h"
-#include "analyze/steps/overhead.h"
+#include "analyze/steps/bare.h"
 #include "base/array.h"
 #include "base/sort.h"
 #include "base/sum.h"
+#include "base/text/number.h"
 #include "base/vec.h"
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 static const struct opt steps_opts[] = {
@@ -26,8 +28,10 @@ struct step_row {
     uint32_t source, device; /* device: ROW_NONE unless by device */
     const char *epoch;       /* by epoch: its name, or NULL */
     int64_t number, steps;
-    int64_t start, dur, marker, busy, events, bare;
-    bool has_device, has_bare;
+    int64_t start, dur, marker, busy;
+    struct bare_step bare; /* by epoch: of all its steps, added up */
+    bool has_device;
+    bool cut; /* by the window */
     int64_t parts[PHASES];
 };
 
@@ -37,8 +41,7 @@ struct steps {
     struct phases ph;
     struct phase_sums sums; /* of the source at hand */
     uint32_t source;        /* which that is, or ROW_NONE */
-    int64_t *events;        /* by step: recorded host events in it */
-    int64_t *per; /* by source: ps that recording an event takes, or -1 */
+    const struct bare *bare;
     struct step_row *rows;
     size_t n, cap;
     /* by device: rows and pairs of a step and a device that are still made and
@@ -64,15 +67,18 @@ static struct step_row row_of_step(const struct steps *w, size_t i) {
         .start = st->ts,
         .dur = st->dur,
         .marker = st->marker_dur,
-        .events = w->events[i],
+        .bare = w->bare->steps[i],
+        .cut = st->cut,
     };
 }
 
-/* Adds a row, with what the step would take without the profiler. */
+/* Adds a row. The bare step of one of several devices is no shorter than what
+ * that device did. */
 static bool push_row(struct steps *w, struct step_row *l) {
-    int64_t per = w->per[l->source];
-    l->has_bare = per >= 0;
-    if (l->has_bare) l->bare = overhead_bare(l->dur, l->busy, l->events, per);
+    struct bare_step *b = &l->bare;
+    if (b->bare < l->busy) b->bare = l->busy;
+    if (b->low < l->busy) b->low = l->busy;
+    if (b->high < l->busy) b->high = l->busy;
     if (!VEC_ROOM(w->rows, w->n, w->cap)) return false;
     w->rows[w->n++] = *l;
     return true;
@@ -137,6 +143,17 @@ static bool add_step(struct steps *w, size_t i, enum by by) {
     return push_row(w, &l);
 }
 
+/* Adds up the bare steps of an epoch. It is as well known as the worst of
+ * them. */
+static void add_bare(struct bare_step *to, const struct bare_step *b) {
+    sat_inc(&to->dur, b->dur);
+    sat_inc(&to->bare, b->bare);
+    sat_inc(&to->low, b->low);
+    sat_inc(&to->high, b->high);
+    sat_inc(&to->events, b->events);
+    if (b->how > to->how) to->how = b->how;
+}
+
 /* Adds up the rows of steps by epoch. */
 static bool add_epochs(struct steps *w) {
     row_id open = ROW_NONE;
@@ -164,8 +181,7 @@ static bool add_epochs(struct steps *w) {
         sat_inc(&to->dur, l->dur);
         sat_inc(&to->marker, l->marker);
         sat_inc(&to->busy, l->busy);
-        sat_inc(&to->events, l->events);
-        sat_inc(&to->bare, l->bare);
+        add_bare(&to->bare, &l->bare);
         for (int p = 0; p < PHASES; p++) sat_inc(&to->parts[p], l->parts[p]);
         w->n--;
     }
@@ -174,20 +190,21 @@ static bool add_epochs(struct steps *w) {
 
 static const struct column phase_cols[PHASES] = {
     {"compute_us", "compute", "us",
-     "A kernel ran on the device; with no device: an op ran.", COL_TIME, 0},
+     "A kernel ran on the device; with no device: an op ran.", COL_TIME,
+     COL_PART},
     {"comm_us", "comm", "us", "A collective ran and no kernel did.", COL_TIME,
-     0},
+     COL_PART},
     {"copy_us", "copy", "us", "A copy or fill ran, nothing else did.", COL_TIME,
-     0},
+     COL_PART},
     {"input_us", "input", "us", "The step's thread waited for input data.",
-     COL_TIME, 0},
+     COL_TIME, COL_PART},
     {"launch_us", "launch", "us",
-     "The device was idle while a driver call ran.", COL_TIME, 0},
+     "The device was idle while a driver call ran.", COL_TIME, COL_PART},
     {"host_us", "host", "us",
-     "The device was idle while host ops or regions ran.", COL_TIME, 0},
+     "The device was idle while host ops or regions ran.", COL_TIME, COL_PART},
     {"other_us", "other", "us",
      "Nothing that was recorded ran: Python between ops, or nothing.", COL_TIME,
-     0},
+     COL_PART},
 };
 
 static void steps_columns(struct result *r, const struct trace *t, enum by by) {
@@ -197,7 +214,8 @@ static void steps_columns(struct result *r, const struct trace *t, enum by by) {
          t->nprocesses > 1 ? COL_KEY : COL_KEY | COL_DETAIL},
         {"step", NULL, NULL, "The step's number as the program counts.",
          COL_INT, by == BY_EPOCH ? COL_DETAIL : 0},
-        {"start_us", "start", "us", "When it began.", COL_TIME, COL_STAMP},
+        {"start_us", "start", "us", "When it began.", COL_TIME,
+         COL_STAMP | COL_LESS},
         {"dur_us", "step time", "us",
          "How long it took, device work that it launched included.", COL_TIME,
          COL_MAIN},
@@ -210,11 +228,26 @@ static void steps_columns(struct result *r, const struct trace *t, enum by by) {
         {"device_busy_pct", "busy", "%",
          "Share of the step in which the device did any work.", COL_PERCENT,
          COL_BAR},
-        {"bare_us", "bare", "us",
-         "Estimate of the step without the profiler's own cost.", COL_TIME, 0},
+        {"bare_us", "bare", "us", "The step without the profiler's own cost.",
+         COL_TIME, 0},
+        {"bare_low_us", "bare, low", "us",
+         "Where that is an estimate: it is hardly less than this.", COL_TIME,
+         COL_DETAIL},
+        {"bare_high_us", "bare, high", "us", "And hardly more than this.",
+         COL_TIME, COL_DETAIL},
+        {"bare_is", "bare is", NULL,
+         "How it is known: measured (the program ran without the profiler), "
+         "estimated, or recorded (the profiler costs nothing that shows).",
+         COL_TEXT, COL_DETAIL},
+        {"bare_measured_us", "measured", "us",
+         "What whoever took the profile measured without it, in the mean.",
+         COL_TIME, COL_DETAIL},
         {"host_events", "events", NULL,
          "Host events that the profiler recorded in it: each costs time.",
          COL_INT, COL_DETAIL},
+        {"cut", NULL, NULL,
+         "Did the recording begin or end in it? Such a step is no measure.",
+         COL_BOOL, COL_DETAIL},
     };
     static const struct column device[] = {
         {"device", NULL, NULL, "The device.", COL_TEXT, COL_ASKED},
@@ -231,8 +264,23 @@ static void steps_columns(struct result *r, const struct trace *t, enum by by) {
     if (by == BY_EPOCH) result_cols(r, epoch, COUNT(epoch));
 }
 
-static void put_step_row(struct result *r, const struct trace *t,
+static void put_bare(struct result *r, const struct bare_step *b,
+                     int64_t measured) {
+    if (b->how != BARE_UNKNOWN) {
+        cell_int(r, "bare_us", b->bare);
+        cell_text(r, "bare_is", bare_word(b->how));
+    }
+    if (b->how == BARE_ESTIMATED) {
+        cell_int(r, "bare_low_us", b->low);
+        cell_int(r, "bare_high_us", b->high);
+    }
+    if (measured > 0) cell_int(r, "bare_measured_us", measured);
+    cell_int(r, "host_events", b->events);
+}
+
+static void put_step_row(struct result *r, const struct steps *w,
                          const struct step_row *l, enum by by) {
+    const struct trace *t = w->t;
     result_row(r);
     cell_text(r, "host", label_source(r, t, l->source));
     if (by != BY_EPOCH) cell_int(r, "step", l->number);
@@ -244,8 +292,8 @@ static void put_step_row(struct result *r, const struct trace *t,
     if (l->has_device && l->dur > 0)
         cell_float(r, "device_busy_pct",
                    100.0 * (double)l->busy / (double)l->dur);
-    if (l->has_bare) cell_int(r, "bare_us", l->bare);
-    cell_int(r, "host_events", l->events);
+    put_bare(r, &l->bare, by == BY_EPOCH ? -1 : w->bare->measured[l->source]);
+    if (by != BY_EPOCH) cell_bool(r, "cut", l->cut);
     if (by == BY_DEVICE && l->device != ROW_NONE)
         cell_text(r, "device", label_device(r, t, l->source, l->device));
     if (by == BY_EPOCH) {
@@ -254,16 +302,69 @@ static void put_step_row(struct result *r, const struct trace *t,
     }
 }
 
-/* Returns the median of the steps' lengths, or of what they would be without
- * the profiler; of an even number the lower one, which is a step that exists; 0
- * if there are none. */
-static int64_t median(const struct steps *w, bool bare, struct result *r) {
+/* Says which steps the window cuts, beside whole ones. */
+static void remark_cut(struct result *r, const struct steps *w) {
+    bool whole = false, cut = false;
+    for (size_t i = 0; i < w->n; i++) {
+        whole |= !w->rows[i].cut;
+        cut |= w->rows[i].cut;
+    }
+    for (size_t i = 0; whole && cut && i < w->n; i++) {
+        const struct step_row *l = &w->rows[i];
+        if (!l->cut || (i > 0 && l[-1].cut && l[-1].number == l->number))
+            continue;
+        result_remark(r,
+                      "Step %lld is cut: the recording began or ended in it. "
+                      "It does not count in the median.",
+                      (long long)l->number);
+        if (w->t->nprocesses > 1) break; /* each rank's, mostly */
+    }
+}
+
+/* Returns the median of a figure of the whole steps' rows, found by its offset
+ * (of all, if none is whole); of an even number the lower one, which is a step
+ * that exists; 0 if there are none. */
+static int64_t median(const struct steps *w, size_t offset, struct result *r) {
     int64_t *v = w->n ? arena_alloc(&r->arena, w->n * sizeof *v) : NULL;
+    size_t n = 0;
+    bool whole = false;
     if (v == NULL) return 0;
+    for (size_t i = 0; i < w->n; i++) whole |= !w->rows[i].cut;
     for (size_t i = 0; i < w->n; i++)
-        v[i] = bare ? w->rows[i].bare : w->rows[i].dur;
-    qsort(v, w->n, sizeof *v, sort_by_value);
-    return v[(w->n - 1) / 2];
+        if (!whole || !w->rows[i].cut)
+            memcpy(&v[n++], (const char *)&w->rows[i] + offset, sizeof *v);
+    qsort(v, n, sizeof *v, sort_by_value);
+    return n > 0 ? v[(n - 1) / 2] : 0;
+}
+
+#define MEDIAN(member) median(w, offsetof(struct step_row, member), r)
+
+/* Says what the step takes without its profiler, where that differs. */
+static void remark_bare(struct result *r, const struct steps *w, int64_t mid) {
+    enum { FELT_PERCENT = 5 }; /* below it is not worth a sentence */
+    int64_t bare = MEDIAN(bare.bare), measured = -1;
+    const struct bare_step *b = &w->rows[0].bare;
+    char text[96], recorded[48];
+    measured = w->bare->measured[w->rows[0].source];
+    human_time(mid, recorded, sizeof recorded);
+    if (measured > 0) {
+        human_time(measured, text, sizeof text);
+        result_remark(r, "Measured without the profiler: %s; recorded: %s%s.",
+                      text, recorded,
+                      measured >= mid ? ": profiled steps were not slower"
+                                      : "");
+        return;
+    }
+    if (b->how != BARE_ESTIMATED || mid - bare <= mid / 100 * FELT_PERCENT)
+        return;
+    char best[48];
+    human_time(bare, best, sizeof best);
+    human_times(MEDIAN(bare.low), MEDIAN(bare.high), text, sizeof text);
+    result_remark(r,
+                  "The profiler itself slowed this program. Without it the "
+                  "median step would take some %s (%s): an estimate, time the "
+                  "bare program to be sure.",
+                  best, text);
 }
 
 /* Returns the most devices that one of the shown sources has; views and lines
@@ -286,18 +387,22 @@ static size_t most_devices(const struct steps *w) {
 /* Says what to know before reading the numbers. */
 static void add_remarks(struct result *r, const struct steps *w, enum by by) {
     if (w->n == 0 || by == BY_EPOCH) return;
-    int64_t mid = median(w, false, r), bare = median(w, true, r);
-    result_remark(r, "Median step %.3f ms.", (double)mid / PS_PER_MS);
-    int64_t cost = mid - bare;
-    /* below 5 % it is not worth a sentence */
-    if (w->rows[0].has_bare && cost > mid / 20)
+    remark_cut(r, w);
+    int64_t mid = MEDIAN(dur);
+    char median[48];
+    human_time(mid, median, sizeof median);
+    result_remark(r, "Median step %s.", median);
+    remark_bare(r, w, mid);
+    int64_t launches = w->rows[0].has_device ? 0 : missing_launches(w->t);
+    if (launches > 0)
         result_remark(r,
-                      "The profiler itself slowed this program, by some "
-                      "%.1f us for each host event that it recorded. Without "
-                      "it the median step would take roughly %.3f ms (an "
-                      "estimate: time the bare program to be sure).",
-                      (double)w->per[w->rows[0].source] / PS_PER_US,
-                      (double)bare / PS_PER_MS);
+                      "%lld calls launched device work, of which nothing is in "
+                      "the profile: compute is the ops of the host, not what "
+                      "the device did.",
+                      (long long)launches);
+    else if (!w->rows[0].has_device)
+        result_remark(r, "No device was recorded: compute is the ops of the "
+                         "host.");
     size_t devices = most_devices(w);
     if (devices > 1 && by == BY_STEP)
         result_remark(r,
@@ -309,14 +414,6 @@ static void add_remarks(struct result *r, const struct steps *w, enum by by) {
 static int steps_fill(struct steps *w, enum by by, struct result *r,
                       struct ops_err *e) {
     const struct trace *t = w->t;
-    w->events = calloc(t->nsteps + 1, sizeof *w->events);
-    w->per = calloc(t->nsources + 1, sizeof *w->per);
-    if (w->events == NULL || w->per == NULL) return fail_oom(e);
-    for (uint32_t i = 0; i < t->nsources; i++)
-        w->per[i] = overhead_per_event(t, i);
-    for (size_t i = 0; i < t->spans.n; i++)
-        if (t->spans.step[i] != ROW_NONE && overhead_counts(t, (row_id)i))
-            w->events[t->spans.step[i]]++;
     bool ok = true;
     if (by == BY_EPOCH) ok = add_epochs(w);
     if (by == BY_DEVICE) limit_devices(w);
@@ -327,7 +424,7 @@ static int steps_fill(struct steps *w, enum by by, struct result *r,
     if (!ok) return fail_oom(e);
     steps_columns(r, t, by);
     if (by != BY_DEVICE && most_devices(w) > 1) r->decimals = MEAN_DECIMALS;
-    for (size_t i = 0; i < w->n; i++) put_step_row(r, t, &w->rows[i], by);
+    for (size_t i = 0; i < w->n; i++) put_step_row(r, w, &w->rows[i], by);
     add_remarks(r, w, by);
     if (w->idle_out > 0)
         result_remark(r,
@@ -342,19 +439,17 @@ static int steps_fill(struct steps *w, enum by by, struct result *r,
                       w->other_out);
     if (t->nsteps == 0)
         result_missing(r, "steps", "nothing in it can be cut into steps",
-                       missing_step_fix(t));
-    else missing_say(r, t, MISSING_DEVICE);
+                       missing_advice(t, ADVICE_STEPS));
+    else missing_too(r, t, MISSING_DEVICE);
     bool epochs = false;
     for (size_t i = 0; i < w->n; i++) epochs |= w->rows[i].epoch != NULL;
     if (by == BY_EPOCH && !epochs)
-        result_missing(
-            r, "epochs",
-            "no region named \"epoch ...\" lies around "
-            "the steps",
-            missing_own(t)
-                ? "call ops_epoch(n) before the first step of each"
-                : "put record_function(\"epoch 3\") or the like around "
-                  "each epoch");
+        result_missing(r, "epochs",
+                       "no region named \"epoch ...\" lies around "
+                       "the steps",
+                       missing_own(t)
+                           ? "call ops_epoch(n) before the first step of each"
+                           : "put a region of that name around each epoch");
     return 0;
 }
 
@@ -372,12 +467,11 @@ static int steps_run(const struct trace *t, const struct opts *o,
     int rc = select_init(&w.selection, t, o, e);
     if (rc == 0) {
         rc = phases_get(&w.ph, t, e);
+        if (rc == 0) rc = bare_get(&w.bare, t, e);
         if (rc == 0) rc = steps_fill(&w, by, r, e);
         phase_sums_free(&w.sums);
         select_free(&w.selection);
     }
-    free(w.events);
-    free(w.per);
     free(w.rows);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "analyze/steps/deps.h"
 
 #include "analyze/shared/phases.h"
+#include "analyze/steps/overhead.h"
 #include "base/array.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -38,6 +39,10 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
     *h = (struct host_side){.t = t,
                             .source = source,
                             .own = phases_step_thread(t, source)};
+    /* Steps on a device's own time line begin and end with its work: what the
+     * host does meanwhile is for other steps. */
+    bool device = trace_device_steps(t, source);
+    if (device) h->own = ROW_NONE;
     const struct lists *l = &t->of_source;
     size_t from = l->first[source], end = l->first[source + 1];
     h->threads = malloc((end - from + 1) * sizeof *h->threads);
@@ -51,6 +56,7 @@ int host_side_init(struct host_side *h, const struct trace *t, uint32_t source,
     for (size_t k = from; k < end; k++) {
         uint32_t i = l->v[k];
         const struct track *tr = &t->tracks[i];
+        if (device) break;
         if (tr->kind == TRACK_PYTHON) h->python[h->npython++] = i;
         if (tr->kind != TRACK_THREAD || i == h->own) continue;
         if (is_line(t, i)) h->threads[h->nthreads++] = i;
@@ -79,7 +85,19 @@ struct line_sweep {
     size_t input; /* depth of the outermost span that is input, or 0 */
     int64_t now, end;
     const int64_t *first; /* of the step's own thread: first launches */
+    const struct overhead *overhead; /* or NULL */
+    int64_t cost;                    /* of edges since the last piece */
 };
+
+/* Returns what recording the span took at its begin or at its end: a half at
+ * each. A driver call is recorded inside of itself, from its begin on. */
+static int64_t edge_cost(const struct overhead *o, const struct trace *t,
+                         row_id r, bool begin) {
+    if (o == NULL) return 0;
+    int64_t cost = overhead_cost(o, t, r);
+    if (t->spans.kind[r] == SPAN_API) return begin ? cost : 0;
+    return cost / 2;
+}
 
 /* Ends the piece of the innermost open span at ts. */
 static bool cut_piece(struct line_sweep *s, int64_t ts) {
@@ -88,9 +106,9 @@ static bool cut_piece(struct line_sweep *s, int64_t ts) {
     struct timeline *l = s->out;
     if (!VEC_ROOM(l->v, l->n, l->cap)) return false;
     row_id row = s->depth > 0 ? s->stack[s->depth - 1] : ROW_NONE;
-    /* every piece but a thread's first begins at the edge of some span */
-    l->v[l->n++] = (struct piece){s->now, ts - s->now, row,
-                                  s->now > l->ts ? 1 : 0, s->input > 0};
+    l->v[l->n++] = (struct piece){s->now, ts - s->now, row, s->cost,
+                                  s->input > 0};
+    s->cost = 0;
     s->now = ts;
     return true;
 }
@@ -98,6 +116,8 @@ static bool cut_piece(struct line_sweep *s, int64_t ts) {
 static bool open_span(struct line_sweep *s, row_id r) {
     if (!VEC_ROOM(s->stack, s->depth, s->cap)) return false;
     s->stack[s->depth++] = r;
+    if (s->t->spans.ts[r] >= s->out->ts)
+        s->cost += edge_cost(s->overhead, s->t, r, true);
     /* a function that the step's thread runs may wait for input on an
      * executor's thread (Keras) */
     bool input = span_is_input(s->t, r) ||
@@ -113,19 +133,24 @@ static bool close_until(struct line_sweep *s, int64_t ts) {
         if (end > ts) return true;
         if (!cut_piece(s, end)) return false;
         if (s->input == s->depth) s->input = 0;
-        s->depth--;
+        s->cost += edge_cost(s->overhead, s->t, s->stack[--s->depth], false);
     }
     return true;
 }
 
 /* Makes the pieces of one thread, with holes as pieces of no span. */
-static bool sweep_thread(struct timeline *out, const struct trace *t,
+static bool sweep_thread(struct timeline *out, const struct host_side *h,
                          uint32_t track, const struct timeline *like,
                          const int64_t *first) {
     int64_t ts = like->ts, end = like->end;
+    const struct trace *t = h->t;
     *out = (struct timeline){.ts = ts, .end = end};
-    struct line_sweep s = {
-        .t = t, .out = out, .now = ts, .end = end, .first = first};
+    struct line_sweep s = {.t = t,
+                           .out = out,
+                           .now = ts,
+                           .end = end,
+                           .first = first,
+                           .overhead = h->overhead};
     const struct track *tr = &t->tracks[track];
     /* these spans were open before the line began: the chain of parents */
     row_id chain[256]; /* deeper ones are cut: only their owner is lost */
@@ -165,7 +190,7 @@ static int strength(const struct trace *t, const struct piece *p, bool own) {
 static bool append(struct timeline *l, struct piece p) {
     if (p.dur <= 0) return true;
     struct piece *last = l->n > 0 ? &l->v[l->n - 1] : NULL;
-    if (last && last->row == p.row && last->input == p.input && !p.edges) {
+    if (last && last->row == p.row && last->input == p.input && p.cost == 0) {
         last->dur += p.dur;
         return true;
     }
@@ -204,9 +229,9 @@ static bool lay_over(const struct trace *t, struct timeline *a,
         int64_t pe = p->ts + p->dur, qe = q->ts + q->dur;
         int64_t end = pe < qe ? pe : qe;
         const struct piece *w = leader(t, p, q, own);
-        uint32_t edges = w->ts == now ? w->edges : 0;
+        int64_t cost = w->ts == now ? w->cost : 0;
         ok = append(&out,
-                    (struct piece){now, end - now, w->row, edges, w->input});
+                    (struct piece){now, end - now, w->row, cost, w->input});
         now = end;
         i += pe == end;
         j += qe == end;
@@ -230,7 +255,7 @@ static bool add_threads(const struct host_side *h, const struct timeline *l,
         row_id r = trace_row_at(h->t, tr, l->ts);
         if ((r < tr->end && h->t->spans.ts[r] < l->end) ||
             span_at(h->t, k, l->ts) != ROW_NONE)
-            ok = sweep_thread(&v[(*n)++], h->t, k, l, NULL);
+            ok = sweep_thread(&v[(*n)++], h, k, l, NULL);
     }
     for (; ok && *n > 1; *n = (*n + 1) / 2)
         for (size_t i = 0; ok && i < *n; i += 2) {
@@ -252,7 +277,7 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
     size_t n = 0;
     bool ok = others != NULL;
     if (ok && h->own != ROW_NONE)
-        ok = sweep_thread(l, t, h->own, &like, h->first);
+        ok = sweep_thread(l, h, h->own, &like, h->first);
     else if (ok)
         ok = append(l, (struct piece){ts, end - ts, ROW_NONE, 0, false});
     ok = ok && add_threads(h, &like, others, &n) &&
@@ -265,13 +290,15 @@ int timeline_build(struct timeline *l, const struct host_side *h, int64_t ts,
         return fail_oom(e);
     }
     /* Python frames are recorded beside the line: their cost is in the line */
-    for (size_t i = 0; l->n > 0 && i < h->npython; i++) {
+    bool python = l->n > 0 && h->overhead != NULL;
+    for (size_t i = 0; python && i < h->npython; i++) {
         const struct track *tr = &t->tracks[h->python[i]];
         for (row_id r = trace_row_at(t, tr, ts);
              r < tr->end && t->spans.ts[r] < end; r++) {
-            l->v[timeline_at(l, t->spans.ts[r])].edges++;
+            int64_t cost = edge_cost(h->overhead, t, r, true);
+            l->v[timeline_at(l, t->spans.ts[r])].cost += cost;
             if (span_end(t, r) < end)
-                l->v[timeline_at(l, span_end(t, r))].edges++;
+                l->v[timeline_at(l, span_end(t, r))].cost += cost;
         }
     }
     return 0;

@@ -216,8 +216,15 @@ void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
     char again[256];
     unsigned n = 0;
     for (unsigned i = 0; i < k->n; i++)
-        n += k->seen[i].n == key.n && memcmp(k->seen[i].p, key.p, key.n) == 0;
-    if (k->n < COUNT(k->seen)) k->seen[k->n++] = key;
+        n += k->seen[i].n == key.n &&
+             (key.n == 0 || memcmp(k->seen[i].p, key.p, key.n) == 0);
+    if (k->n < COUNT(k->seen)) {
+        struct bytes *seen = &k->seen[k->n];
+        *seen = key;
+        if (key.n > 0 && key.n < sizeof k->copy[0])
+            seen->p = memcpy(k->copy[k->n], key.p, key.n);
+        k->n++;
+    }
     if (n > 0) {
         int len = key.n < 200 ? (int)key.n : 200;
         snprintf(again, sizeof again, "%.*s (%u)", len, (const char *)key.p,

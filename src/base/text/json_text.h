@@ -32,9 +32,11 @@ bool json_is_strict(struct bytes b);
  * strict readers of JSON refuse: a second "_src" is written as "_src (2)". */
 struct json_keys {
     struct bytes seen[64];
+    uint8_t copy[64][32]; /* short ones may stand in a buffer of the caller's */
     unsigned n;
 };
-/* Writes a key. raw: it is from a JSON file, with its escapes. */
+/* Writes a key. raw: it is from a JSON file, with its escapes. A key of 32
+ * bytes and more must live as long as k. */
 void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
                   bool raw);
 

@@ -19,7 +19,7 @@
 enum { UNIT_REACH = 10000 };
 
 struct scale scale_time(uint64_t most, const char *micro) {
-    if (most < (uint64_t)US) return (struct scale){NS, 3, "ns"};
+    if (most > 0 && most < (uint64_t)US) return (struct scale){NS, 3, "ns"};
     if (most < (uint64_t)US * UNIT_REACH) return (struct scale){US, 3, micro};
     if (most < (uint64_t)MS * UNIT_REACH) return (struct scale){MS, 3, "ms"};
     return (struct scale){SEC, 3, "s"};
@@ -110,19 +110,34 @@ static char *human(int64_t v, struct scale s, char *buf, size_t n) {
     return buf;
 }
 
-char *human_time(int64_t ps, char *buf, size_t n) {
+/* Returns the unit in which people say such a time. */
+static struct scale time_unit(int64_t ps) {
     static const struct scale units[] = {
         {1, 0, "ps"},  {NS, 0, "ns"}, {US, 0, "µs"},
         {MS, 0, "ms"}, {SEC, 0, "s"},
     };
-    uint64_t abs = magnitude(ps);
-    if (abs == 0) {
+    size_t i = 4;
+    while (i > 0 && magnitude(ps) < (uint64_t)units[i].unit) i--;
+    return units[i];
+}
+
+char *human_time(int64_t ps, char *buf, size_t n) {
+    if (ps == 0) {
         snprintf(buf, n, "0");
         return buf;
     }
-    size_t i = 4;
-    while (i > 0 && abs < (uint64_t)units[i].unit) i--;
-    return human(ps, units[i], buf, n);
+    return human(ps, time_unit(ps), buf, n);
+}
+
+char *human_times(int64_t low, int64_t high, char *buf, size_t n) {
+    char a[48], b[48];
+    struct scale s = time_unit(high);
+    human(low, s, a, sizeof a);
+    human(high, s, b, sizeof b);
+    if (strcmp(a, b) == 0) return human_time(high, buf, n);
+    a[strlen(a) - strlen(s.name) - 1] = '\0'; /* the unit comes once */
+    snprintf(buf, n, "%s to %s", a, b);
+    return buf;
 }
 
 char *human_bytes(int64_t bytes, char *buf, size_t n) {

@@ -22,7 +22,8 @@ struct scale {
 };
 
 /* Return the unit in which values up to `most` (>= 0) read well, for times in
- * ps and sizes in bytes. micro is "us" where only ASCII is allowed. */
+ * ps and sizes in bytes. micro is "us" where only ASCII is allowed; zeros have
+ * it, too, as the columns' names do. */
 struct scale scale_time(uint64_t most, const char *micro);
 struct scale scale_bytes(uint64_t most);
 
@@ -44,5 +45,9 @@ char *number_float(double v, char buf[NUMBER_MAX]);
  * buf of n bytes. Return buf. */
 char *human_time(int64_t ps, char *buf, size_t n);
 char *human_bytes(int64_t bytes, char *buf, size_t n);
+
+/* Writes a range of times in one unit, "1.23 to 2.10 ms"; one figure where both
+ * read the same. Returns buf. */
+char *human_times(int64_t low, int64_t high, char *buf, size_t n);
 
 #endif

@@ -103,8 +103,9 @@ struct device_name {
 };
 
 /* Reads "... /device:GPU:0 ...", or "... /device:OTHER:1:npu 0" with the label
- * "npu 0". Returns false if the text names no device. TensorFlow 1 names the
- * host /device:CPU:0 in the same way: that is no device here. */
+ * "npu 0", which opscope writes for any kind. Returns false if the text names
+ * no device. TensorFlow 1 names the host /device:CPU:0 in the same way: that is
+ * no device here. */
 static bool parse_device(struct bytes name, struct device_name *d) {
     const uint8_t *p = memmem(name.p, name.n, "/device:", 8);
     if (p == NULL) return false;
@@ -117,8 +118,7 @@ static bool parse_device(struct bytes name, struct device_name *d) {
     size_t i = d->kind == DEVICE_OTHER ? 6 : 4;
     for (; i < rest.n && rest.p[i] >= '0' && rest.p[i] <= '9'; i++)
         if (i < 20) d->ordinal = d->ordinal * 10 + (rest.p[i] - '0');
-    if (d->kind == DEVICE_OTHER && i < rest.n && rest.p[i] == ':' &&
-        !memchr(rest.p + i, '\\', rest.n - i))
+    if (i < rest.n && rest.p[i] == ':' && !memchr(rest.p + i, '\\', rest.n - i))
         d->label = (struct bytes){rest.p + i + 1, rest.n - i - 1};
     return true;
 }
@@ -206,14 +206,42 @@ static void mark_rows(struct chrome_reader *r) {
     }
 }
 
+/* Takes the line "Steps" of the first device that has one for the markers,
+ * where the host has none. */
+static void mark_steps(struct chrome_reader *r) {
+    struct trace *t = r->t;
+    uint32_t line = ROW_NONE;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < t->ntracks && line == ROW_NONE; i++)
+        if (t->tracks[i].source == r->source &&
+            t->tracks[i].kind == TRACK_DERIVED &&
+            BYTES_IS(strs_bytes(&t->strs, t->tracks[i].name), "Steps"))
+            line = i;
+    if (t->step_hints.n > 0 || line == ROW_NONE) return;
+    for (row_id i = 0; i < t->spans.n; i++) {
+        if (t->spans.track[i] != line) continue;
+        struct bytes name = strs_bytes(&t->strs, t->spans.name[i]);
+        int64_t number = 0;
+        size_t k = 0;
+        for (; k < name.n && k < 18 && name.p[k] >= '0' && name.p[k] <= '9';
+             k++)
+            number = number * 10 + (name.p[k] - '0');
+        t->spans.kind[i] = SPAN_ANNOTATION;
+        t->spans.flags[i] |= SPAN_STEPMARK;
+        trace_step_hint(t, i, k > 0 && k == name.n ? number : n);
+        n++;
+    }
+}
+
 /* Gives tracks of a file that opscope wrote the kinds that the file says. */
 static void label_tracks(struct chrome_reader *r) {
     struct trace *t = r->t;
     for (size_t i = 0; i < r->nlabels; i++) {
         const struct track_label *l = &r->labels[i];
-        uint32_t k = l->process ? ROW_NONE
-                                : trace_track_find(t, r->source, TRACK_THREAD,
-                                                   l->pid, l->tid);
+        bool thread = !l->process && !l->device;
+        uint32_t k = thread ? trace_track_find(t, r->source, TRACK_THREAD,
+                                               l->pid, l->tid)
+                            : ROW_NONE;
         if (k == ROW_NONE || l->kind.n == 0) continue;
         if (BYTES_IS(l->kind, "stream")) t->tracks[k].kind = TRACK_STREAM;
         else if (BYTES_IS(l->kind, "derived"))
@@ -257,8 +285,12 @@ static void chrome_finish(struct chrome_reader *r) {
     if (r->kinds) label_tracks(r);
     if (by_pid.n > 0) {
         mark_tracks(r, &by_pid);
-        if (r->kinds) link_rows(r);
-        else mark_rows(r);
+        if (r->kinds) {
+            link_rows(r);
+        } else {
+            mark_rows(r);
+            mark_steps(r);
+        }
     }
     map_free(&by_pid);
     if (!r->kinds) {

@@ -387,19 +387,23 @@ static void counter_event(struct chrome_reader *r, const struct event *ev) {
     if (numbers == 0) trace_note(r->t, NOTE_BAD_EVENT, 1);
 }
 
-/* Takes M: names of processes and threads, kept until all tracks are known. */
+/* Takes M: names of processes, devices and threads, kept until all tracks are
+ * known. */
 static void meta_event(struct chrome_reader *r, const struct event *ev) {
     bool process = BYTES_IS(ev->name.raw, "process_name");
+    bool device = BYTES_IS(ev->name.raw, "process_labels");
     struct json args;
     struct json_str key, word;
     struct track_label l = {.pid = ev->pid.v,
                             .tid = ev->tid.v,
-                            .process = process};
-    if (!process && !BYTES_IS(ev->name.raw, "thread_name")) return;
+                            .process = process,
+                            .device = device};
+    if (!process && !device && !BYTES_IS(ev->name.raw, "thread_name")) return;
     if (!reader_args(ev, &args)) return;
+    const char *at = device ? "labels" : "name";
     bool named = false;
     while (json_key(&args, &key)) {
-        if (BYTES_IS(key.raw, "name") && json_string(&args, &l.name))
+        if (bytes_eq(key.raw, at, strlen(at)) && json_string(&args, &l.name))
             named = true;
         else if (BYTES_IS(key.raw, "kind") && json_string(&args, &word))
             l.kind = word.raw;

@@ -59,8 +59,9 @@ struct chrome_format {
 
 /* Names that metadata events gave, applied once all tracks are known. */
 struct track_label {
-    int64_t pid, tid; /* tid is meaningless for a process */
+    int64_t pid, tid; /* tid is meaningless for a process or a device */
     bool process;
+    bool device; /* what PyTorch calls the device of that number: "GPU 0" */
     struct json_str name; /* in the file */
     struct bytes kind;    /* what sort of track, where opscope wrote it */
 };

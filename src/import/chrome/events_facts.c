@@ -100,7 +100,7 @@ bool reader_memory(struct chrome_reader *r, const struct event *ev) {
         trace_mem(r->t,
                   &(struct mem_in){
                       .ts = ev->ts,
-                      .bytes = m.bytes,
+                      .bytes = mem_told(m.bytes),
                       .addr = (uint64_t)m.addr,
                       .allocated = m.allocated,
                       .reserved = m.reserved,
@@ -111,7 +111,7 @@ bool reader_memory(struct chrome_reader *r, const struct event *ev) {
     return true;
 }
 
-/* Reads one GPU of deviceProperties. */
+/* Reads one GPU of deviceProperties; in 2021 some keys had CUDA's own names. */
 static void read_device(struct chrome_reader *r) {
     struct json_str key, model = {0};
     struct device d = {.ordinal = -1};
@@ -124,9 +124,13 @@ static void read_device(struct chrome_reader *r) {
         {"totalGlobalMem", &d.memory_bytes},
         {"numSms", &d.units},
         {"maxComputeUnits", &d.units},
+        {"multiProcessorCount", &d.units},
         {"computeMajor", &major},
         {"computeMinor", &minor},
+        {"major", &major},
+        {"minor", &minor},
         {"maxThreadsPerMultiprocessor", &d.threads_per_unit},
+        {"maxThreadsPerMultiProcessor", &d.threads_per_unit},
         {"clockHz", &d.clock_hz},
         {"bandwidthBytesPerSecond", &d.bandwidth_bytes_per_s},
     };
@@ -193,9 +197,24 @@ static void read_distributed(struct chrome_reader *r) {
     }
 }
 
+/* Are these the lines that Kineto logged while it recorded? What it only
+ * tells of its own doings says nothing about the program. */
+static bool is_log(struct bytes key) {
+    return BYTES_IS(key, "INFO") || BYTES_IS(key, "VERBOSE") ||
+           BYTES_IS(key, "STAGE");
+}
+
+/* Is this the list of devices? Files of 2021 call it computeProperties. */
+static bool is_devices(struct bytes key) {
+    return BYTES_IS(key, "deviceProperties") ||
+           BYTES_IS(key, "computeProperties");
+}
+
 bool reader_top(struct chrome_reader *r, struct bytes key) {
     struct source *src = &r->t->sources[r->source];
-    if (BYTES_IS(key, "deviceProperties") && json_enter(&r->j, '[')) {
+    if (is_log(key) && json_peek(&r->j) == '[') {
+        json_skip(&r->j);
+    } else if (is_devices(key) && json_enter(&r->j, '[')) {
         while (json_item(&r->j)) {
             if (json_enter(&r->j, '{')) read_device(r);
             else json_skip(&r->j);

@@ -267,7 +267,7 @@ static void apply_labels(struct chrome_reader *r) {
     static const enum track_kind device[] = {TRACK_STREAM, TRACK_DERIVED};
     for (size_t i = 0; i < r->nlabels; i++) {
         const struct track_label *l = &r->labels[i];
-        if (l->process) continue;
+        if (l->process || l->device) continue;
         bool stream = BYTES_STARTS(l->name.raw, "stream ");
         if (!apply_label(r, l, stream ? device : host) && stream)
             apply_label(r, l, host);

@@ -21,6 +21,8 @@
 #include "base/vec.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
+#include "names/name_class.h"
+#include "names/pattern.h"
 #include <setjmp.h>
 #include <stdlib.h>
 
@@ -182,6 +184,17 @@ static str_id demangle_intern(struct trace *t, struct bytes symbol) {
     return id;
 }
 
+/* Returns what an event of a device is. MTIA has one category for all that its
+ * queues do: there the name tells waits and transfers from work. */
+static uint8_t device_kind(const struct event *ev, const struct cat_row *c) {
+    if (!BYTES_IS(ev->cat.raw, "mtia_ccp_events")) return c->kind;
+    switch (queue_word_of(ev->name.raw)) {
+    case QUEUE_WAIT: return SPAN_SYNC;
+    case QUEUE_COPY: return SPAN_COPY;
+    default: return c->kind;
+    }
+}
+
 static row_id device_span(struct chrome_reader *r, const struct event *ev,
                           const struct cat_row *c) {
     struct place pl = read_place(ev, true);
@@ -198,7 +211,7 @@ static row_id device_span(struct chrome_reader *r, const struct event *ev,
     str_id name = BYTES_STARTS(ev->name.raw, "_Z")
                       ? demangle_intern(r->t, ev->name.raw)
                       : reader_str(r, ev->name);
-    row_id row = reader_span(r, ev, track, name, c->kind, flags);
+    row_id row = reader_span(r, ev, track, name, device_kind(ev, c), flags);
     if (c->track == TRACK_DERIVED) trace_note(r->t, NOTE_DERIVED_LINES, 1);
     if (c->track == TRACK_STREAM) {
         r->t->sources[r->source].has_device = true;
@@ -313,8 +326,100 @@ static void place_overheads(struct trace *t) {
     free(outlived);
 }
 
+/* Does this argument of a range say where it is, not what it counted? */
+static bool is_place(struct bytes key) {
+    static const char *const names[] = {"device",  "stream",      "correlation",
+                                        "context", "External id", NULL};
+    return pattern_in(names, key);
+}
+
+/* Adds the counters of a range, as samples at ts. */
+static void range_samples(struct chrome_reader *r, row_id row, int64_t ts,
+                          bool launched) {
+    struct trace *t = r->t;
+    struct json j;
+    struct json_str key;
+    uint32_t source, device = t->tracks[t->spans.track[row]].device;
+    struct bytes b = trace_args(t, row, &source);
+    if (b.n == 0) return;
+    j = json_reader(b);
+    if (!json_enter(&j, '{')) return;
+    while (json_key(&j, &key)) {
+        struct json_num n = {0};
+        bool number = json_peek(&j) != '"' && json_peek(&j) != '[' &&
+                      json_peek(&j) != '{';
+        if (number) n = json_number(&j);
+        else json_skip(&j);
+        if (!number || is_place(key.raw)) continue;
+        str_id name = reader_str(r, key);
+        uint32_t c = trace_counter(t, r->source, strs_bytes(&t->strs, name),
+                                   bytes_of(""), device);
+        if (c == ROW_NONE) return;
+        t->counters[c].ranges = true;
+        t->counters[c].launched = launched;
+        trace_sample(t, c, ts, json_to_double(&n));
+    }
+}
+
+/* Lists the rows of CUPTI's ranges, and the launches from the first one's
+ * start to the last one's end, both by time. */
+static bool find_ranges(struct chrome_reader *r, struct keyed *ranges,
+                        struct keyed *launches) {
+    struct trace *t = r->t;
+    const struct spans *s = &t->spans;
+    int64_t from = INT64_MAX, end = INT64_MIN;
+    str_id cat = trace_str(t, bytes_of("cuda_profiler_range"));
+    for (row_id i = 0; i < s->n; i++) {
+        if (t->tracks[s->track[i]].source != r->source ||
+            t->cats[span_cat(t, i)].text != cat)
+            continue;
+        keyed_add(t, ranges, sort_signed(s->ts[i]), i);
+        if (s->ts[i] < from) from = s->ts[i];
+        if (span_end(t, i) > end) end = span_end(t, i);
+    }
+    for (row_id i = 0; ranges->n > 0 && i < s->n; i++)
+        if (s->kind[i] == SPAN_API && s->ts[i] >= from && s->ts[i] < end &&
+            t->tracks[s->track[i]].source == r->source &&
+            (name_classify(strs_bytes(&t->strs, s->name[i])) & CLASS_LAUNCH))
+            keyed_add(t, launches, sort_signed(s->ts[i]), i);
+    return sort_keys(ranges->v, ranges->n) &&
+           sort_keys(launches->v, launches->n);
+}
+
+/* CUPTI's range profiler counts for every kernel, but it cannot tell when: the
+ * file spreads the ranges evenly over the recording. Where there are as many
+ * launches in that time, the n-th range is that of the n-th launch, and its
+ * counters stand there. */
+static void take_ranges(struct chrome_reader *r) {
+    struct keyed ranges = {0}, launches = {0};
+    if (!find_ranges(r, &ranges, &launches)) r->t->oom = true;
+    bool same = ranges.n == launches.n;
+    for (size_t i = 0; i < ranges.n && !r->t->oom; i++) {
+        row_id at = same ? launches.v[i].row : ranges.v[i].row;
+        range_samples(r, ranges.v[i].row, r->t->spans.ts[at], same);
+    }
+    free(ranges.v);
+    free(launches.v);
+}
+
+/* Calls devices what the file calls them: "MTIA 9", "HPU 0". */
+static void label_devices(struct chrome_reader *r) {
+    struct trace *t = r->t;
+    for (size_t i = 0; i < r->nlabels; i++) {
+        const struct track_label *l = &r->labels[i];
+        if (!l->device) continue;
+        uint32_t d = trace_device_find(t, r->source, DEVICE_GPU, l->pid);
+        str_id label = d == ROW_NONE ? 0 : reader_str(r, l->name);
+        if (label == 0 || label == t->devices[d].label) continue;
+        t->devices[d].label = label;
+        t->devices[d].labelled = true;
+    }
+}
+
 static void kineto_finish(struct chrome_reader *r) {
     place_overheads(r->t);
+    label_devices(r);
+    take_ranges(r);
     struct source *src = &r->t->sources[r->source];
     /* how far rounding may let a child end after its parent: whole us before
      * 2024, doubles of absolute time in early 2024 (steps of 0.25 us at

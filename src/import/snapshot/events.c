@@ -387,7 +387,7 @@ static void emit(struct snap *s, const struct snap_entries *es,
         row_id m = trace_mem(
             s->t,
             &(struct mem_in){.ts = e->ts,
-                             .bytes = bytes,
+                             .bytes = mem_told(bytes),
                              .addr = e->addr,
                              .allocated = s->whole && level >= 0 ? level : -1,
                              .reserved = s->whole && held >= 0 ? held : -1,

@@ -48,9 +48,19 @@ static uint32_t side_track(struct xpiece *w, const struct xline *l,
     return *at;
 }
 
+/* Returns the device that an event of a TPU's allocator tells by its number on
+ * the host, as XProf reads it; ROW_NONE if there is none. */
+static uint32_t numbered_device(const struct xpiece *w) {
+    int64_t n = fact_int(w, XSTAT_INDEX_ON_HOST,
+                         fact_int(w, XSTAT_DEVICE_ORDINAL, -1));
+    if (n < 0) return ROW_NONE;
+    return trace_device_find(w->t, w->source, DEVICE_TPU, n);
+}
+
 /* Returns the device of an allocator: GPU_0_bfc is the memory of GPU 0; the
  * CPU's and pinned host memory belong to no device. */
 static uint32_t allocator_device(const struct xpiece *w, struct bytes name) {
+    if (name.n == 0) return numbered_device(w);
     if (!BYTES_STARTS(name, "GPU_") || name.n < 5 || !isdigit(name.p[4]))
         return ROW_NONE;
     int64_t ordinal = 0;
@@ -76,13 +86,12 @@ static bool new_peak(struct xpiece *w, uint32_t allocator, int64_t allocated) {
 /* Keeps what the allocator says of itself. Fragmentation matters where it
  * hurts: at the peak of the window. */
 static void allocator_facts(struct xpiece *w, uint32_t allocator,
-                            int64_t allocated, int64_t reserved) {
+                            int64_t allocated) {
     struct allocator *a = &w->t->allocators[allocator];
     int64_t available = fact_int(w, XSTAT_BYTES_AVAILABLE, -1), sum;
     int64_t peak = fact_int(w, XSTAT_PEAK, -1);
     if (allocated >= 0 && available >= 0 &&
-        !__builtin_add_overflow(allocated, available, &sum) &&
-        !__builtin_add_overflow(sum, reserved > 0 ? reserved : 0, &sum))
+        !__builtin_add_overflow(allocated, available, &sum))
         a->capacity = sum;
     if (peak > a->peak_life) a->peak_life = peak;
     if (!new_peak(w, allocator, allocated) || !fact_has(w, XSTAT_FRAGMENTATION))
@@ -91,31 +100,43 @@ static void allocator_facts(struct xpiece *w, uint32_t allocator,
     if (f >= 0 && f <= 1) a->fragmentation = f;
 }
 
+/* Returns the bytes that a memory event moved. A free may not tell: a program's
+ * own free() knows no size, nor does a TPU's, whose allocations may only tell
+ * the level. */
+static int64_t moved_bytes(const struct xpiece *w, bool alloc) {
+    int64_t n = fact_int(w, XSTAT_ALLOCATION, 0);
+    if (w->plane->own && alloc) return mem_told(n);
+    if (w->plane->own)
+        return !fact_has(w, XSTAT_ALLOCATION) || n == INT64_MIN ? MEM_UNSIZED
+                                                                : mem_told(-n);
+    if (n == 0) n = fact_int(w, XSTAT_REQUESTED, 0);
+    bool told = fact_has(w, XSTAT_ALLOCATION) || fact_has(w, XSTAT_REQUESTED);
+    if (alloc) return told ? mem_told(n) : MEM_GROWN;
+    if (n == 0 || n == INT64_MIN) return MEM_UNSIZED;
+    return mem_told(n < 0 ? n : -n);
+}
+
 void xevent_memory(struct xpiece *w, const struct xtracks *tr, bool alloc,
                    const struct xevent *e) {
     struct bytes name = fact_text(w, XSTAT_ALLOCATOR);
     struct mem_in m = {.ts = e->ts, .track = tr->main};
-    int64_t bytes = fact_int(w, XSTAT_ALLOCATION,
-                             fact_int(w, XSTAT_REQUESTED, 0));
     int64_t reserved = fact_int(w, XSTAT_BYTES_RESERVED, 0);
     w->memory = true;
-    m.bytes = alloc ? bytes : -(bytes == INT64_MIN ? 0 : bytes);
-    /* a program's own free() knows no size */
-    if (!alloc && w->plane->own && !fact_has(w, XSTAT_ALLOCATION))
-        m.bytes = MEM_UNSIZED;
+    m.bytes = moved_bytes(w, alloc);
+    /* bytes_reserved is what programs set aside beside the allocated (stacks
+     * on a TPU), 0 on GPUs: in use, too. What of the pool is free stands in
+     * the capacity. */
     m.allocated = fact_int(w, XSTAT_BYTES_ALLOCATED, -1);
-    /* bytes_reserved is memory set aside beside the allocated (stacks on a
-     * TPU), 0 on GPUs, where the whole pool is the capacity. */
-    m.reserved = -1;
     if (reserved > 0 && m.allocated >= 0 && m.allocated < INT64_MAX - reserved)
-        m.reserved = m.allocated + reserved;
+        m.allocated += reserved;
+    m.reserved = -1;
     m.addr = fact_has(w, XSTAT_ADDR) ? (uint64_t)fact_int(w, XSTAT_ADDR, 0) : 0;
     m.allocator = trace_allocator(w->t, w->source, name,
                                   allocator_device(w, name));
     struct bytes what = fact_text(w, XSTAT_TF_OP);
     m.what = what.n > 0 ? trace_str(w->t, what) : 0;
     if (m.allocator < w->t->nallocators)
-        allocator_facts(w, m.allocator, m.allocated, reserved);
+        allocator_facts(w, m.allocator, m.allocated);
     trace_mem(w->t, &m);
 }
 
@@ -316,12 +337,18 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
     if (e->count) {
         trace_note(w->t, NOTE_AGGREGATED_EVENTS, 1);
         s.track = side_track(w, l, tr, TRACK_ASYNC);
-        s.flags |= SPAN_ASYNC;
+        s.flags |= SPAN_ASYNC | SPAN_DERIVED; /* a sum over events */
     } else if (s.dur == 0 && s.kind != SPAN_KERNEL) {
         s.flags |= SPAN_INSTANT;
     }
     row_id row = trace_span(w->t, &s);
     if (row == ROW_NONE) return;
+    if (w->x->consumes && l->kind == XLINE_HOST) {
+        uint64_t key = xruns_key(w, XSTAT_PRODUCER_TYPE, XSTAT_PRODUCER);
+        if (key != 0) trace_link_host(w->t, w->source, key, row);
+    }
+    if (w->x->consumes && w->plane->kind == XPLANE_XLA)
+        xruns_add(w, l, s.ts, s.dur);
     if (fact_has(w, XSTAT_CORRELATION)) {
         uint64_t id = (uint64_t)fact_int(w, XSTAT_CORRELATION, 0);
         if (l->kind == XLINE_HOST) trace_link_host(w->t, w->source, id, row);

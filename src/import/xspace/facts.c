@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* Does the wire type fit the field of XStat? */
 static bool wire_fits(uint32_t num, uint32_t wire) {
@@ -140,6 +141,16 @@ static uint64_t label_number(struct bytes b) {
     return v;
 }
 
+/* Is this where a compiled module stands? Others hold the program before or
+ * behind the compiler: MLIR, machine code. */
+static bool is_hlo_stat(const struct xplane *p, uint64_t id) {
+    static const char name[] = "hlo proto";
+    uint32_t s = xids_get(&p->stat_ids, id);
+    return s != MAP_NONE && p->stats[s].name.n == sizeof name - 1 &&
+           strncasecmp((const char *)p->stats[s].name.p, name,
+                       sizeof name - 1) == 0;
+}
+
 /* Keeps the compiled modules: name(program), and how large the stored HLO
  * is. */
 static void module_facts(struct xspace *x, const struct xplane *p) {
@@ -151,12 +162,14 @@ static void module_facts(struct xspace *x, const struct xplane *p) {
             uint64_t id;
             struct xval v;
             if (f.num != XEVENTMETA_STATS || f.wire != PB_BYTES) continue;
-            if (xstat_read(f.bytes, &id, &v) && v.type == XVAL_BYTES)
+            if (xstat_read(f.bytes, &id, &v) && v.type == XVAL_BYTES &&
+                is_hlo_stat(p, id))
                 proto = v.b;
         }
         char text[256];
         struct bytes n = p->names[i].name;
-        if (proto.n > 0) xspace_hlo(x, n, label_number(n), proto);
+        if (proto.n == 0) continue;
+        xspace_hlo(x, n, label_number(n), proto);
         snprintf(text, sizeof text, "%.*s %zu bytes",
                  (int)(n.n < 200 ? n.n : 200), (const char *)n.p, proto.n);
         trace_meta(x->t, x->source, "hlo_module", bytes_of(text));

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/xspace.h"
 #include "import/xspace/xspace.h"
+#include "names/hlo_text.h"
 #include "names/op_names.h"
 #include "names/pattern.h"
 
@@ -150,6 +151,10 @@ void xname_classify(const struct xplane *p, struct xname *n) {
     /* An XLA op's name is its whole HLO text. On the host the display name is
      * the op's type alone, which says less. */
     if (p->kind != XPLANE_HOST && n->display.n > 0) n->name = n->display;
+    /* There a transfer runs beside the ops: what stands among them is where
+     * the core starts it and waits for it. */
+    if (p->kind == XPLANE_XLA && hlo_is_transfer(n->name, n->cat))
+        n->kind = SPAN_COPY;
 }
 
 enum xline_kind xline_classify(const struct xplane *p, const struct xline *l) {

@@ -165,6 +165,8 @@ static void own_fact(struct xspace *x, struct xplane *p, struct bytes name,
     if (BYTES_IS(name, FACT_PROCESS_ID)) {
         s->pid = xval_int(p, v);
         if (p->kind == XPLANE_HOST) p->pid = s->pid;
+    } else if (BYTES_IS(name, FACT_FAMILY)) {
+        s->family = xval_int(p, v);
     } else if (BYTES_IS(name, FACT_RANK)) {
         s->rank = rank_fact(p, v);
     } else if (BYTES_IS(name, FACT_WORLD_SIZE)) {

@@ -123,6 +123,7 @@ static void add_stat_name(struct xspace *x, struct xplane *p, struct bytes b) {
         if (bytes_eq(s->name, stat_codes[i].name, strlen(stat_codes[i].name)))
             s->code = stat_codes[i].code;
     if (s->code == XSTAT_STEP_NUM) p->has_step_num = true;
+    if (s->code == XSTAT_CONSUMER) p->consumes = true;
     if (s->code == XSTAT_OPSCOPE_KIND || BYTES_IS(s->name, FACT_VERSION))
         p->own = true;
     if (BYTES_IS(s->name, FACT_VIEW)) p->outside = true;
@@ -380,6 +381,10 @@ void xplane_open(struct xspace *x, struct xplane *p) {
     }
     for (size_t i = 0; i < p->nlines; i++)
         p->lines[i].kind = xline_classify(p, &p->lines[i]);
+    x->consumes |= p->consumes && p->kind == XPLANE_XLA;
+    for (size_t i = 0; i < p->nlines; i++)
+        p->lines[i].modules = p->kind == XPLANE_XLA &&
+                              BYTES_IS(p->lines[i].name, "XLA Modules");
     trim(p);
 }
 

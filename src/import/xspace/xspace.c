@@ -130,32 +130,39 @@ static void read_space(struct xspace *x) {
     }
 }
 
-/* Chooses which lines mark steps: a TPU's Steps, of the first device that has
- * them; else events with step_num on the host; else the modules that an XLA
- * device ran. */
-static void choose_markers(struct xspace *x) {
-    static const char *const names[] = {"Steps", "XLA Modules"};
-    x->host_steps = true;
-    bool host = false;
-    for (size_t i = 0; i < x->nplanes; i++)
-        if (x->planes[i].kind == XPLANE_HOST && x->planes[i].has_step_num)
-            host = true;
-    for (size_t k = 0; k < 2; k++) {
-        if (k == 1 && host) return;
-        for (size_t i = 0; i < x->nplanes; i++) {
-            struct xplane *p = &x->planes[i];
-            if (p->kind != XPLANE_XLA) continue;
-            for (size_t j = 0; j < p->nlines; j++) {
-                struct xline *l = &p->lines[j];
-                if (!bytes_eq(l->name, names[k], strlen(names[k])) ||
-                    l->events == l->body.p + l->body.n)
-                    continue;
-                l->marks = true;
-                x->host_steps = false;
-                return;
-            }
+/* Finds the first line of that name that has events, on a device of that kind;
+ * its events mark the steps. Returns false if there is none. */
+static bool mark_by_line(struct xspace *x, enum xplane_kind kind,
+                         const char *name) {
+    for (size_t i = 0; i < x->nplanes; i++) {
+        struct xplane *p = &x->planes[i];
+        if (p->kind != kind || p->own) continue;
+        for (size_t j = 0; j < p->nlines; j++) {
+            struct xline *l = &p->lines[j];
+            if (!bytes_eq(l->name, name, strlen(name)) ||
+                l->events == l->body.p + l->body.n)
+                continue;
+            l->marks = true;
+            x->host_steps = false;
+            return true;
         }
     }
+    return false;
+}
+
+/* Chooses which lines mark steps: a TPU's Steps, of the first device that has
+ * them; else events with step_num on the host; else the Steps that a reader of
+ * the file drew for a GPU; else the modules that an XLA device ran, which are
+ * no markers, and the source says so. */
+static void choose_markers(struct xspace *x) {
+    x->host_steps = true;
+    if (mark_by_line(x, XPLANE_XLA, "Steps")) return;
+    for (size_t i = 0; i < x->nplanes; i++)
+        if (x->planes[i].kind == XPLANE_HOST && x->planes[i].has_step_num)
+            return;
+    if (mark_by_line(x, XPLANE_GPU, "Steps")) return;
+    x->t->sources[x->source].runs_mark = mark_by_line(x, XPLANE_XLA,
+                                                      "XLA Modules");
 }
 
 /* Makes the piece ready for a plane: no name interned yet. */
@@ -321,6 +328,12 @@ static int read_two(struct xspace *x, struct share *a, struct ops_err *e) {
     xspace_own_settle(&a->piece, &b.piece);
     free(b.piece.names);
     free(b.piece.peaks);
+    for (size_t i = 0; i < b.piece.runs.n; i++) {
+        struct xruns *to = &a->piece.runs;
+        if (!VEC_ROOM(to->v, to->n, to->cap)) x->t->oom = true;
+        else to->v[to->n++] = b.piece.runs.v[i];
+    }
+    free(b.piece.runs.v);
     return trace_append(x->t, t, e);
 }
 
@@ -340,6 +353,8 @@ static int read_events(struct xspace *x, const struct import_opts *o,
     else share_read(&s);
     free(s.piece.names);
     free(s.piece.peaks);
+    if (rc == 0) xruns_link(x, &s.piece.runs);
+    free(s.piece.runs.v);
     struct source *src = &x->t->sources[x->source];
     src->events += s.piece.events;
     src->has_memory |= s.piece.memory;
@@ -389,9 +404,11 @@ const struct importer importer_xspace = {
                                "TPU",
             [MISSING_SHAPES] = "the profiler does not record the inputs of "
                                "host ops",
-            [MISSING_STACKS] = "JAX writes them with python_tracer_level=1; "
-                               "TensorFlow 2.21 writes none, whatever is "
+            [MISSING_STACKS] = "TensorFlow 2.21 writes none, whatever is "
                                "asked",
+        },
+        .fix_jax = {
+            [MISSING_STACKS] = "profile with python_tracer_level=1",
         },
     },
     .help = "XSpace of TensorFlow, JAX, XLA and opscope (.xplane.pb)",

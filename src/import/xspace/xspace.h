@@ -117,6 +117,7 @@ struct xline {
     struct bytes name, display;
     enum xline_kind kind;
     bool marks;            /* its events mark steps */
+    bool modules;          /* its events are runs of compiled programs */
     int64_t before;        /* of such, those that another piece reads */
     const uint8_t *events; /* the first field of body that is an event */
     const uint8_t *stop;   /* read up to here only; NULL: to the end */
@@ -139,6 +140,7 @@ struct xplane {
     bool eager_local;  /* eager ops are named by EagerLocalExecute */
     bool has_step_num; /* some stat is called step_num */
     bool own;          /* opscope's recorder wrote it */
+    bool consumes;     /* its events say who launched them: "_c" */
     bool outside;      /* processes seen from outside: source.outside */
     bool own_clock;    /* device_offset_ps counts from dev_zero, a time in */
     int64_t dev_zero;  /* the trace; else from the line's base */
@@ -168,8 +170,22 @@ struct xspace {
     bool own;           /* opscope's recorder wrote it */
     uint64_t hlo_steps; /* spent on what windows meet, in all modules */
     uint64_t hlo_bytes; /* of the modules so far */
+    bool consumes;      /* an XLA device says who launched its programs */
     bool tail;          /* bytes stand behind a plane that is being written */
     bool oom;
+};
+
+/* A run of a compiled program on an XLA device, and who launched it: the ops
+ * inside it carry no launch of their own. */
+struct xrun {
+    const struct xplane *plane;
+    int64_t ts, end;
+    uint64_t key; /* of the launching event; 0: not recorded */
+};
+
+struct xruns {
+    struct xrun *v;
+    size_t n, cap;
 };
 
 /* A scope's arguments have room for 73 flows. */
@@ -188,6 +204,7 @@ struct xpiece {
     size_t cap_names;
     int64_t *peaks; /* by allocator of t: the most in use so far */
     size_t npeaks, cap_peaks;
+    struct xruns runs;               /* of programs, and ops with a key */
     uint64_t events;                 /* counted for the source */
     const struct import_opts *watch; /* who wants to know how far it is and
                                         may stop it, or NULL */
@@ -276,6 +293,15 @@ void xspace_own_done(struct xspace *x);
  * what spans call it. Damage loses what is damaged. */
 void xspace_hlo(struct xspace *x, struct bytes label, uint64_t program,
                 struct bytes proto);
+
+/* Keeps what an event of an XLA device says of its launch, and joins ops with
+ * the launches of the programs around them when all was read (runs.c). */
+void xruns_add(struct xpiece *w, const struct xline *l, int64_t ts,
+               int64_t dur);
+void xruns_link(struct xspace *x, struct xruns *runs);
+/* Returns the key of an event that launches (of: XSTAT_PRODUCER) or was
+ * launched (XSTAT_CONSUMER); 0 if it does not say. */
+uint64_t xruns_key(const struct xpiece *w, enum xcode type, enum xcode of);
 
 /* Finds when zero is (clock.c). Sets zero and shift of x, the base of every
  * line and the zero of devices' own clocks. */

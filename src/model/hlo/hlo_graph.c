@@ -441,7 +441,10 @@ static uint32_t pending_comp(const struct trace *t, uint32_t source,
 static uint32_t pending_of(const struct graphs *g, uint32_t source,
                            row_id row) {
     uint32_t cat = span_cat(g->t, row);
+    uint32_t d = g->t->tracks[g->t->spans.track[row]].device;
     if (cat >= g->ncats) return 0;
+    /* ops of other devices bear the names of their instructions */
+    if (d != ROW_NONE && g->t->devices[d].kind != DEVICE_GPU) return 0;
     struct pending *p = &g->pending[cat];
     if (p->source != source + 1)
         *p = (struct pending){source + 1, pending_comp(g->t, source, cat)};

@@ -2,7 +2,12 @@
  * Frees whose size the source does not tell (a C program's free() knows an
  * address and nothing else): events of one allocator stand in time order here,
  * over all threads, so that the last allocation at the address is the block.
- * Frees that fit none are left out: of how much nobody knows.
+ * A free of a block from before the window has the size by which the level
+ * fell, where the source tells the level. Others are left out: of how much
+ * nobody knows.
+ *
+ * Events that no total counts: after an allocation of some bytes the total
+ * cannot be 0, so it is not theirs.
  *
  * And sizes that cannot be: after this every sum of sizes of one trace fits
  * int64, in whatever analysis. */
@@ -14,6 +19,19 @@
 
 #define GONE (MAP_NONE - 1) /* in the map: freed */
 
+/* Returns the size of a free by how far the level fell since the event before
+ * it; MEM_UNSIZED if it did not, or was not recorded. */
+static int64_t size_by_level(const struct mem_events *m, size_t i) {
+    int64_t before = m->allocated[i - 1], now = m->allocated[i];
+    return now >= 0 && before > now ? now - before : MEM_UNSIZED;
+}
+
+/* Does the same for an allocation; 0 if its size cannot be told. */
+static int64_t size_of_rise(const struct mem_events *m, size_t i) {
+    int64_t before = m->allocated[i - 1], now = m->allocated[i];
+    return before >= 0 && now > before ? now - before : 0;
+}
+
 /* Finds the sizes of one allocator's frees in events [from, to); a free that
  * has none keeps MEM_UNSIZED, as does that of an empty block, which *empty
  * counts: -0 would be an allocation. */
@@ -22,6 +40,8 @@ static bool size_frees(struct trace *t, size_t from, size_t to, size_t *empty) {
     struct map open = {0};
     bool ok = true;
     for (size_t i = from; ok && i < to; i++) {
+        if (m->bytes[i] == MEM_GROWN)
+            m->bytes[i] = i > from ? size_of_rise(m, i) : 0;
         uint32_t *at = map_at(&open, m->addr[i]);
         ok = at != NULL;
         if (!ok) break;
@@ -31,9 +51,11 @@ static bool size_frees(struct trace *t, size_t from, size_t to, size_t *empty) {
             *at = (uint32_t)i;
             continue;
         }
-        if (m->bytes[i] == MEM_UNSIZED && taken) {
+        if (m->bytes[i] == MEM_UNSIZED && taken && m->addr[i] != 0) {
             if (m->bytes[*at] == 0) ++*empty;
             else m->bytes[i] = -m->bytes[*at];
+        } else if (m->bytes[i] == MEM_UNSIZED && i > from) {
+            m->bytes[i] = size_by_level(m, i);
         }
         *at = GONE;
     }
@@ -78,11 +100,56 @@ static void drop_absurd(struct trace *t) {
     m->n = kept;
 }
 
+/* Does the total of 0 after this free mean another allocator? `alloc` is its
+ * allocation, MAP_NONE if that is not in the window; `told` the last total that
+ * is known, which comes down to 0 by the freed bytes if it counted them. */
+static bool is_apart(const struct mem_events *m, size_t i, uint32_t alloc,
+                     int64_t told) {
+    if (alloc != MAP_NONE && alloc != GONE)
+        return m->allocated[alloc] == MEM_APART;
+    return told + m->bytes[i] != 0;
+}
+
+/* Marks the events of one allocator, [from, to), that its totals leave out. */
+static bool mark_apart(struct mem_events *m, size_t from, size_t to) {
+    struct map open = {0};
+    int64_t told = 0;
+    bool ok = true;
+    for (size_t i = from; ok && i < to; i++) {
+        bool frees = m->bytes[i] < 0;
+        uint32_t *at = map_at(&open, m->addr[i]);
+        ok = at != NULL;
+        if (!ok) break;
+        if (m->allocated[i] == 0 && m->bytes[i] != 0 &&
+            (!frees || is_apart(m, i, m->addr[i] ? *at : MAP_NONE, told))) {
+            m->allocated[i] = MEM_APART;
+            if (m->reserved) m->reserved[i] = -1;
+        }
+        if (m->allocated[i] >= 0) told = m->allocated[i];
+        *at = frees ? GONE : (uint32_t)i;
+    }
+    map_free(&open);
+    return ok;
+}
+
+/* Marks what no total counts, in those allocators that have such events. */
+static bool mark_all_apart(struct trace *t) {
+    struct mem_events *m = &t->mem;
+    for (size_t i = 0, end; i < m->n; i = end) {
+        bool any = false;
+        for (end = i; end < m->n && m->allocator[end] == m->allocator[i]; end++)
+            any |= m->bytes[end] > 0 && m->allocated[end] == 0;
+        if (any && !mark_apart(m, i, end)) return false;
+    }
+    return true;
+}
+
 bool seal_mem_sizes(struct trace *t) {
     struct mem_events *m = &t->mem;
     size_t empty = 0, kept = 0;
     bool unsized = false;
-    for (size_t i = 0; i < m->n; i++) unsized |= m->bytes[i] == MEM_UNSIZED;
+    for (size_t i = 0; i < m->n; i++)
+        unsized |= m->bytes[i] == MEM_UNSIZED || m->bytes[i] == MEM_GROWN;
     for (size_t i = 0, end; unsized && i < m->n; i = end) {
         for (end = i + 1; end < m->n && m->allocator[end] == m->allocator[i];)
             end++;
@@ -98,5 +165,5 @@ bool seal_mem_sizes(struct trace *t) {
         m->n = kept;
     }
     drop_absurd(t);
-    return true;
+    return mark_all_apart(t);
 }

@@ -403,7 +403,7 @@ static void give_cpus(struct out *o) {
         int n = 0;
         for (size_t i = 0; i < COUNT(mask); i++)
             n += __builtin_popcountl(mask[i]);
-        give(o, "cpu_allowed", "%d", n);
+        give(o, FACT_CPU_ALLOWED, "%d", n);
     }
     /* This is the name that a hypervisor gives itself; "yes" if there is only
      * the flag. */

@@ -8,6 +8,7 @@
  * program started by a large one would show that one's peak. */
 #include "rec/machine/sample.h"
 
+#include "base/facts.h"
 #include "rec/machine/cgroup.h"
 #include "ring/procfile.h"
 #include "ring/sys.h"
@@ -48,10 +49,10 @@ static const char *const names[COUNTERS] = {
     [MINOR] = "page faults: minor (per s)",
     [MAJOR] = "page faults: major (per s)",
     [VOLUNTARY] = "context switches: voluntary (per s)",
-    [INVOLUNTARY] = "context switches: involuntary (per s)",
-    [CPU] = "CPU: process (% of one core)",
+    [INVOLUNTARY] = COUNTER_INVOLUNTARY,
+    [CPU] = COUNTER_CPU,
     [CPU_SYSTEM] = "CPU: process, in the kernel (% of one core)",
-    [THREADS] = "CPU: threads (count)",
+    [THREADS] = COUNTER_THREADS,
     [READ_CALLS] = "I/O: read (bytes/s)",
     [READ_STORAGE] = "I/O: read from storage (bytes/s)",
     [WRITE_CALLS] = "I/O: written (bytes/s)",
@@ -63,6 +64,9 @@ static const char *const names[COUNTERS] = {
 
 #define SECOND 1000000000.0
 static const double BUSY = 0.1; /* %: below, a thread is not worth a counter */
+/* Seconds: over less a rate says more of when we were let run than of the
+ * program. The last run may come at once after the one before. */
+static const double RATE_LEAST = 0.01;
 
 /* One run: where values go, and over how long. */
 struct run {
@@ -289,9 +293,12 @@ void sample_run(struct sample *s, uint64_t now_ns, sample_give *give,
                 void *to) {
     struct run r = {.s = s, .give = give, .to = to};
     if (s->now != 0 && now_ns <= s->now) return;
-    if (s->now != 0) r.seconds = (double)(now_ns - s->now) / SECOND;
+    if (s->now != 0) r.seconds = (double)(now_ns - s->rates_at) / SECOND;
+    bool soon = s->now != 0 && r.seconds < RATE_LEAST;
     s->now = now_ns;
     run_rss(&r);
+    if (soon) return;
+    s->rates_at = now_ns;
     run_usage(&r);
     run_io(&r);
     run_cgroup(&r);

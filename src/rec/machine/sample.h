@@ -37,6 +37,7 @@ struct sample {
     uint64_t page;                                  /* bytes */
     uint64_t now, second_at; /* ns, of the last run and of the last second's;
                                 0: not yet */
+    uint64_t rates_at;       /* ns, of the last run with rates */
     struct {
         uint64_t total; /* raw, at the run before */
         bool known;     /* there is a total */
@@ -52,7 +53,8 @@ struct sample {
 void sample_open(struct sample *s);
 
 /* Reads everything, and each second also peak and threads. now_ns is of
- * CLOCK_MONOTONIC. The first run gives only levels: rates need two. A value
+ * CLOCK_MONOTONIC. The first run gives only levels: rates need two, and
+ * some time in between. A value
  * that did not change is given once a second. With give NULL it only notes
  * where rates begin, for the time outside a window. */
 void sample_run(struct sample *s, uint64_t now_ns, sample_give *give, void *to);

@@ -6,8 +6,8 @@
  * Recording costs are taken off where they arose: half an event's cost at each
  * begin and end of a span. A piece that is shorter than its cost passes the
  * rest on to the next, up to the next call that waits, which would only have
- * waited longer. */
-#include "analyze/hints/hint.h"
+ * waited longer. The work of ops inside of which nothing was recorded stays. */
+#include "analyze/steps/replay.h"
 
 #include "base/err.h"
 #include "base/sum.h"
@@ -48,30 +48,60 @@ void plan_free(struct plan *p) {
     *p = (struct plan){0};
 }
 
-int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
-              int64_t per_event, struct ops_err *e) {
-    TRY(plan_alloc(p, d, e));
-    int64_t half = per_event > 0 ? per_event / 2 : 0, debt = 0;
+/* Returns what the piece takes by itself. The profiler's own work is not the
+ * program's, and a launch that waited for room in the device's queue ("Command
+ * Buffer Full", or far longer than others) waits in the replay, if at all. */
+static int64_t own_time(const struct deps *d, const struct trace *t, size_t i) {
+    const struct piece *q = &d->line.v[i];
+    if (d->stops[i].wait != DEP_NONE) return d->stops[i].tail;
+    if (q->row != ROW_NONE && t->spans.kind[q->row] == SPAN_OVERHEAD) return 0;
+    if (q->dur / LONG_CALL > d->call && deps_launches(d, t, i)) return d->call;
+    return q->dur;
+}
+
+/* Is the piece all of an op, which calls nothing that was recorded? */
+static bool is_whole_op(const struct trace *t, const struct piece *q) {
+    return q->row != ROW_NONE && t->spans.kind[q->row] == SPAN_OP &&
+           q->dur >= t->spans.dur[q->row];
+}
+
+static bool is_call(const struct trace *t, const struct piece *q) {
+    return q->row != ROW_NONE && t->spans.kind[q->row] == SPAN_API;
+}
+
+void plan_as_bare(struct plan *p, const struct trace *t, double times) {
+    const struct deps *d = p->d;
+    int64_t debt = 0; /* recording costs still to be taken off */
     for (size_t i = 0; i < d->line.n; i++) {
         const struct piece *q = &d->line.v[i];
+        int64_t dur = own_time(d, t, i);
+        int64_t here = (int64_t)((double)q->cost * times);
+        /* half of a driver call is its own, however long it takes */
+        if (is_call(t, q) && here > dur / 2) here = dur / 2;
         if (d->stops[i].wait != DEP_NONE) debt = 0;
-        debt += half * q->edges; /* recording costs still to be taken off */
-        /* dur is what the piece takes by itself. The profiler's own work is not
-         * the program's, and a launch that waited for room in the device's
-         * queue ("Command Buffer Full", or far longer than others) waits in the
-         * replay, if at all. */
-        int64_t dur = q->dur;
-        if (d->stops[i].wait != DEP_NONE) dur = d->stops[i].tail;
-        else if (q->row != ROW_NONE && t->spans.kind[q->row] == SPAN_OVERHEAD)
-            dur = 0;
-        else if (dur / LONG_CALL > d->call && deps_launches(d, t, i))
-            dur = d->call;
+        debt = sat_add(debt, here);
         int64_t most = dur - dur / KEEP_SHARE;
+        /* An op's own work stays: its recorder works before it and after. */
+        if (is_whole_op(t, q) && most > here) most = here;
         int64_t off = debt < most ? debt : most;
         debt -= off;
         p->host[i] = dur - off;
     }
     for (size_t i = 0; i < d->nworks; i++) p->work[i] = d->works[i].dur;
+}
+
+void plan_as_traced(struct plan *p) {
+    const struct deps *d = p->d;
+    for (size_t i = 0; i < d->line.n; i++)
+        p->host[i] = d->stops[i].wait != DEP_NONE ? d->stops[i].tail
+                                                  : d->line.v[i].dur;
+    for (size_t i = 0; i < d->nworks; i++) p->work[i] = d->works[i].dur;
+}
+
+int plan_init(struct plan *p, const struct deps *d, const struct trace *t,
+              double times, struct ops_err *e) {
+    TRY(plan_alloc(p, d, e));
+    plan_as_bare(p, t, times);
     return 0;
 }
 
