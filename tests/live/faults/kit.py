@@ -29,7 +29,7 @@ def on_gpu():
 
 
 class Torch:
-    STEPS = 6
+    STEPS, SKIP = 6, 1      # recorded, and before that for CUPTI to get ready
 
     def __init__(self):
         import torch
@@ -37,6 +37,9 @@ class Torch:
         torch.manual_seed(1)
         if not on_gpu():
             torch.set_num_threads(1)
+
+    def load(self):
+        self.torch.zeros(1, device=device())
 
     def wait(self, _):
         if on_gpu():
@@ -47,33 +50,43 @@ class Torch:
         yield
         self.profiler.step()
 
+    # What the profiler was asked for; the first is what hints are judged by.
+    SETS = {"usual": dict(record_shapes=True, profile_memory=True),
+            "none": {},
+            "all": dict(record_shapes=True, profile_memory=True,
+                        with_stack=True, with_flops=True)}
+
     @contextlib.contextmanager
-    def capture(self, path, stack):
+    def capture(self, path, options):
         from torch.profiler import ProfilerActivity, profile, schedule
         acts = [ProfilerActivity.CPU]
         if on_gpu():
             acts.append(ProfilerActivity.CUDA)
         # Without a schedule torch marks no steps.
-        plan = schedule(wait=0, warmup=0, active=self.STEPS, repeat=1)
+        plan = schedule(wait=0, warmup=self.SKIP, active=self.STEPS,
+                        repeat=1)
 
         def done(profiler):
             profiler.export_chrome_trace(path + ".pt.trace.json.gz")
-        with profile(activities=acts, record_shapes=True, profile_memory=True,
-                     with_stack=stack, schedule=plan,
-                     on_trace_ready=done) as self.profiler:
+        with profile(activities=acts, schedule=plan, on_trace_ready=done,
+                     **options) as self.profiler:
             yield
 
 
 class Xspace:
     """What TensorFlow and JAX share: a log folder, out of which the one file is
     taken."""
-    STEPS = 6
+    STEPS, SKIP = 6, 0
+    SETS = {"usual": {}}
+
+    def load(self):
+        pass
 
     @contextlib.contextmanager
-    def capture(self, path, stack):
+    def capture(self, path, options):
         logs = path + ".logs"
         shutil.rmtree(logs, ignore_errors=True)
-        self.start(logs)
+        self.start(logs, options)
         yield
         self.stop()
         (found,) = glob.glob(logs + "/plugins/profile/*/*.xplane.pb")
@@ -96,7 +109,7 @@ class TensorFlow(Xspace):
     def mark(self, i):
         return self.tf.profiler.experimental.Trace("train", step_num=i, _r=1)
 
-    def start(self, logs):
+    def start(self, logs, options):
         self.tf.profiler.experimental.start(logs)
 
     def stop(self):
@@ -104,6 +117,8 @@ class TensorFlow(Xspace):
 
 
 class Jax(Xspace):
+    SETS = {"usual": {}, "none": {"python_tracer_level": 0}}
+
     def __init__(self):
         import jax
         self.jax = jax
@@ -114,8 +129,11 @@ class Jax(Xspace):
     def mark(self, i):
         return self.jax.profiler.StepTraceAnnotation("train", step_num=i)
 
-    def start(self, logs):
-        self.jax.profiler.start_trace(logs)
+    def start(self, logs, options):
+        asked = self.jax.profiler.ProfileOptions()
+        for name, value in options.items():
+            setattr(asked, name, value)
+        self.jax.profiler.start_trace(logs, profiler_options=asked)
 
     def stop(self):
         self.jax.profiler.stop_trace()

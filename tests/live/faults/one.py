@@ -3,9 +3,13 @@
 """One program of this folder, in a process of its own: measures its step
 without a profiler, faulty and repaired in turns, then captures both.
 
-usage: one.py NAME OUT [--stack]
-writes OUT/NAME.json and the profiles OUT/NAME.*, OUT/NAME.fixed.*"""
+usage: one.py NAME OUT [--sets] [--lock FILE]
+writes OUT/NAME.json and the profiles OUT/NAME.*, OUT/NAME.fixed.*; with --sets
+also OUT/NAME.SET.*, where the profiler was asked for more or less. With --lock
+a program that waits for its turn has its framework loaded already."""
 import argparse
+import contextlib
+import fcntl
 import importlib
 import json
 import os
@@ -29,40 +33,54 @@ def block(step, fw, seconds):
     return times
 
 
-def capture(step, fw, path, stack):
+def capture(step, fw, path, options):
     """Captures marked steps, after some that empty what other steps left
     full, as the buffers of an input pipeline."""
     block(step, fw, BLOCK_S)
-    with fw.capture(path, stack):
-        for i in range(fw.STEPS):
+    with fw.capture(path, options):
+        for i in range(fw.SKIP + fw.STEPS):
             with fw.mark(i):
                 # A step is waited for, as where its time was measured.
                 fw.wait(step())
+
+
+def measure(program, fw):
+    """The steps, and what each takes without a profiler."""
+    both = {"before": program.make(False)}
+    if program.META["hint"] is not None:
+        both["after"] = program.make(True)
+    for step in both.values():
+        for _ in range(program.META.get("warm", WARM)):
+            fw.wait(step())
+    times = {k: [] for k in both}
+    for _ in range(ROUNDS):
+        for k, step in both.items():
+            times[k] += block(step, fw, BLOCK_S)
+    return both, times
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("name")
     p.add_argument("out")
-    p.add_argument("--stack", action="store_true")
+    p.add_argument("--sets", action="store_true")
+    p.add_argument("--lock")
     a = p.parse_args()
     program = importlib.import_module(a.name)
-    meta = program.META
-    fw = kit.FRAMEWORKS[meta["framework"]]()
-    both = {"before": program.make(False)}
-    if meta["hint"] is not None:
-        both["after"] = program.make(True)
-    for step in both.values():
-        for _ in range(meta.get("warm", WARM)):
-            fw.wait(step())
-    times = {k: [] for k in both}
-    for _ in range(ROUNDS):
-        for k, step in both.items():
-            times[k] += block(step, fw, BLOCK_S)
+    fw = kit.FRAMEWORKS[program.META["framework"]]()
     path = os.path.join(a.out, a.name)
-    capture(both["before"], fw, path, a.stack)
-    if "after" in both:
-        capture(both["after"], fw, path + ".fixed", a.stack)
+    with contextlib.ExitStack() as turn:
+        if a.lock:
+            fw.load()
+            f = turn.enter_context(open(a.lock, "w"))
+            fcntl.flock(f, fcntl.LOCK_EX)
+        both, times = measure(program, fw)
+        for kind, step in both.items():
+            for name, options in fw.SETS.items():
+                if name == "usual" or a.sets:
+                    capture(step, fw, path + (".fixed" if kind == "after" else
+                                              "") +
+                            ("" if name == "usual" else "." + name), options)
     ms = {k: 1e3 * statistics.median(v) for k, v in times.items()}
     out = {"bare_ms": round(ms["before"], 4), "steps": len(times["before"])}
     if "after" in ms:
