@@ -43,13 +43,13 @@ static const struct pattern classes[] = {
         "hipGraphLaunch*")},
     {CLASS_COPY, NAMES("cudaMemcpy*", "cudaMemset*", "cuMemcpy*", "cuMemset*",
         "hipMemcpy*", "hipMemset*", "Memcpy*", "Memset*")},
-    /* the last is XLA's own span around it */
+    /* the last two are spans of XLA's and JAX's own around it */
     {CLASS_SYNC, NAMES("cudaDeviceSynchronize*", "cudaStreamSynchronize*",
         "cudaEventSynchronize*", "cuStreamSynchronize*", "cuCtxSynchronize*",
         "cuEventSynchronize*", "hipDeviceSynchronize*",
         "hipStreamSynchronize*", "hipEventSynchronize*",
         "zeCommandQueueSynchronize*", "zeEventHostSynchronize*",
-        "urQueueFinish*", "BlockHostUntilDone*")},
+        "urQueueFinish*", "BlockHostUntilDone*", "np.asarray(jax.Array)")},
     {CLASS_ALLOC, NAMES("cudaMalloc*", "cudaFree*", "cudaHostAlloc*",
         "cuMemAlloc*", "cuMemFree*", "hipMalloc*", "hipFree*",
         "hipHostMalloc*")},

@@ -229,6 +229,13 @@ int op_thin(struct bytes name) {
     return -1;
 }
 
+bool op_is_checkpoint(struct bytes name) {
+    static const char *const list[] = {"CheckpointFunction",
+                                       "CheckpointFunctionBackward",
+                                       "_NoopSaveInputs", NULL};
+    return pattern_in(list, name);
+}
+
 bool op_lacks_nhwc(struct bytes name) {
     static const char *const list[] = {"aten::native_group_norm*",
                                        "aten::instance_norm*",

@@ -120,6 +120,10 @@ static inline bool name_is_engine_call(struct bytes name) {
     return BYTES_STARTS(name, NAME_ENGINE_CALL);
 }
 
+/* Is it torch's own part of a checkpoint, which keeps what it needs to compute
+ * again, or starts that? */
+bool op_is_checkpoint(struct bytes name);
+
 /* Does torch have no good kernel of it for NHWC (channels_last)? */
 bool op_lacks_nhwc(struct bytes name);
 

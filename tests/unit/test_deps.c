@@ -114,6 +114,34 @@ static void device_bound(void **state) {
     done(&s);
 }
 
+/* Kernels of one graph launch follow at once without a profiler, which takes
+ * its time for each of them; the first has the gap of any kernel. */
+static void graphs_are_launched_at_once(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 400), gpu = tiny_stream(t, 0, 7);
+    tiny_launch(t, th, gpu, "alone", 5, 50);
+    row_id call = tiny_span(t, th, SPAN_API, "cudaGraphLaunch", 20, 5);
+    trace_link_host(t, 0, 9, call);
+    for (int i = 0; i < 3; i++)
+        trace_link_device(t, 0, 9,
+                          tiny_span(t, gpu, SPAN_KERNEL, "k", 60 + 101 * i,
+                                    100));
+    struct studied s;
+    study(&s, t, 0);
+    assert_int_equal(s.d.nworks, 4);
+    assert_false(s.d.works[1].in_graph);
+    assert_true(s.d.works[2].in_graph && s.d.works[3].in_graph);
+    /* launched at 6; 50, a gap of 1.2, 3 x 100; the host ends at 400 */
+    for (size_t i = 0; i < s.d.nworks; i++) s.p.work[i] *= 10;
+    int64_t all = (6 + 500 + 3000) * US + 1200000;
+    assert_int_equal(replay(&s.p), all + 2 * 300000);
+    plan_as_traced(&s.p);
+    for (size_t i = 0; i < s.d.nworks; i++) s.p.work[i] *= 10;
+    assert_int_equal(replay(&s.p), all + 2 * 1000000);
+    done(&s);
+}
+
 /* A call that waits ends after the work; let go, it does not. */
 static void waiting_calls(void **state) {
     (void)state;
@@ -316,6 +344,7 @@ int main(void) {
         cmocka_unit_test(line_covers_the_step),
         cmocka_unit_test(other_threads_take_over),
         cmocka_unit_test(device_bound),
+        cmocka_unit_test(graphs_are_launched_at_once),
         cmocka_unit_test(waiting_calls),
         cmocka_unit_test(waits_for_what_is_left),
         cmocka_unit_test(waits_for_what_was_launched),

@@ -144,11 +144,19 @@ struct hint_words {
     const char *confidence; /* NULL: that of the rule */
 };
 
+/* What a repair asks of the programmer, the most first. */
+enum hint_effort {
+    EFFORT_REBUILD, /* the program is to be restructured */
+    EFFORT_MODEL,   /* a line, but all of the model must go along */
+    EFFORT_PLACE,   /* plainly wrong and repaired where it stands */
+    EFFORTS
+};
+
 struct hint_rule {
-    const char *id;         /* a word of docs/rules.md */
-    const char *title;      /* what is slow, unless say() writes it */
-    bool in_place;          /* plainly wrong and repaired where it stands;
-                               else the program is to be restructured */
+    const char *id;    /* a word of docs/rules.md */
+    const char *title; /* what is slow, unless say() writes it */
+    enum hint_effort effort;
+    bool clears;            /* graphs and compilers want it gone first */
     bool always;            /* said even when it saves no time */
     const char *confidence; /* measured, simulated, assumed */
     const char *assumes;    /* what the saving takes for granted */

@@ -191,7 +191,8 @@ static void say_straggler(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_straggler = {
     .id = "straggler",
-    .in_place = true, /* what others wait for is looked at before the waiting */
+    .effort =
+        EFFORT_PLACE, /* what others wait for is looked at before the waiting */
     .confidence = "measured",
     .assumes = "the late rank becomes as fast as the others",
     .see = "ranks",

@@ -118,7 +118,8 @@ static void say_recompile(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_recompile = {
     .id = "recompile",
     .title = "what was compiled before is compiled again in the loop",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
+    .clears = true,
     .confidence = "measured",
     .assumes = "each thing is compiled once, before the loop; the mean over "
                "all steps of the window",

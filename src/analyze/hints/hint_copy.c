@@ -143,7 +143,7 @@ static void say_blocking(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_copy_pageable = {
     .id = "copy-pageable",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "pinned memory at 85 % of the link; a batch is copied beside "
                "the step before",
@@ -154,7 +154,7 @@ const struct hint_rule hint_copy_pageable = {
 
 const struct hint_rule hint_copy_blocking = {
     .id = "copy-blocking",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "what is copied back is read a step later; a batch is copied "
                "beside the step before",
@@ -200,7 +200,7 @@ static void say_exposed(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_copy_exposed = {
     .id = "copy-blocking",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "the copies run on a stream of their own, beside the step "
                "before; the link is free meanwhile",
@@ -277,7 +277,7 @@ static void say_fallback(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_cpu_fallback = {
     .id = "cpu-fallback",
     .title = "data leaves the device, is worked on by the CPU and comes back",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "on the device the work takes no time worth counting",
     .see = "ops",

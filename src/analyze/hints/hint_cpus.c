@@ -59,7 +59,7 @@ static void say_turns(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_oversubscribed = {
     .id = "oversubscribed",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "assumed",
     .assumes = "what it gives is in no trace: time the program with as many "
                "threads as CPUs",

@@ -218,7 +218,7 @@ static void say_input(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_input_bound = {
     .id = "input-bound",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "workers make the next batch beside the step, as many as there "
                "are CPUs (not recorded: enough)",

@@ -98,7 +98,7 @@ static void say_precision(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_low_precision_off = {
     .id = "low-precision-off",
     .title = "matrix products run in full fp32, not on the matrix units",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "products at 70 % of the device's peak for the type; with 16 "
                "bits, pointwise kernels outside the optimizer in half the "

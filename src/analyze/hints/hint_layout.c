@@ -143,6 +143,7 @@ static void say_layout(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_slow_layout = {
     .id = "slow-layout",
     .title = "convolutions change the layout of their data back and forth",
+    .effort = EFFORT_MODEL,
     .confidence = "simulated",
     .assumes = "convolutions take as long as now, norms and pools come to 30 % "
                "of the memory's bandwidth; off by a quarter either way, and "

@@ -59,7 +59,7 @@ static void say_pressure(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_memory_pressure = {
     .id = "memory-pressure",
     .title = "the allocator asks the device for memory in every step",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "what the allocator holds is enough for every step",
     .see = "memory",
@@ -166,7 +166,7 @@ static void say_leak(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_memory_leak = {
     .id = "memory-leak",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .always = true,
     .confidence = "measured",
     .assumes = "only the calls for new memory are counted as time; running "
@@ -245,7 +245,7 @@ static void say_fragments(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_memory_fragmentation = {
     .id = "memory-fragmentation",
     .title = "the allocator holds much memory that it cannot use",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .always = true,
     .confidence = "measured",
     .assumes = "it costs room for a larger batch, not time",

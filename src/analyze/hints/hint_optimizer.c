@@ -144,7 +144,7 @@ static void say_optimizer(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_slow_optimizer = {
     .id = "slow-op",
     .title = "the optimizer updates one tensor at a time",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "joined, the update costs the host 0.2 ms and the device a "
                "quarter of its kernels now",

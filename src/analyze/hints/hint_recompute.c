@@ -8,7 +8,9 @@
  * again, if the node does something of its own after it and forward has ops of
  * the same name (a gradient of a gradient numbers the ops of all nodes, and
  * calls what forward did not). Repaired, all goes from the node's begin to the
- * end of its last numbered op. XLA names such work itself.
+ * end of its last numbered op, and so does Python's part: where torch's own
+ * checkpoints begin and end it keeps states of generators, hooks and inputs,
+ * and nothing is computed. XLA names such work itself.
  *
  * What those ops allocate and do not free is what would be kept: with it, the
  * peak must still fit into the device. */
@@ -238,6 +240,51 @@ static bool mark_nodes(const struct nodes *k, struct hint_step *s,
     return true;
 }
 
+/* Is the piece part of an op that computes something, or a wait? */
+static bool computes(const struct nodes *k, const struct hint_step *s,
+                     uint32_t i) {
+    const struct trace *t = k->t;
+    row_id row = s->d.line.v[i].row;
+    const struct stop *p = &s->d.stops[i];
+    if (p->first < p->end || p->wait != DEP_NONE) return true;
+    while (row != ROW_NONE && t->spans.kind[row] == SPAN_API)
+        row = t->spans.parent[row];
+    if (row == ROW_NONE || t->spans.kind[row] != SPAN_OP ||
+        map_get(&k->of_row, row) != MAP_NONE)
+        return false;
+    struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
+    return !op_is_checkpoint(name) && !BYTES_IS(name, "aten::empty");
+}
+
+/* Does one of torch's checkpoints begin or end in pieces [first, end)? */
+static bool has_checkpoint(const struct trace *t, const struct hint_step *s,
+                           uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; i++) {
+        const struct piece *p = &s->d.line.v[i];
+        if (p->row == ROW_NONE || t->spans.kind[p->row] != SPAN_OP ||
+            !op_is_checkpoint(strs_bytes(&t->strs, t->spans.name[p->row])))
+            continue;
+        if (p->ts == t->spans.ts[p->row] ||
+            p->ts + p->dur == span_end(t, p->row))
+            return true;
+    }
+    return false;
+}
+
+/* Marks what Python does around torch's checkpoints, and when what runs again
+ * is done: stretches in which nothing is computed. */
+static void mark_python(const struct nodes *k, struct hint_step *s) {
+    for (uint32_t i = 0, end; i < s->d.line.n; i = end) {
+        end = i + 1;
+        if (computes(k, s, i)) continue;
+        while (end < s->d.line.n && !computes(k, s, end)) end++;
+        bool after = i > 0 && s->again[i - 1] != AGAIN_NOT;
+        if (!after && !has_checkpoint(k->t, s, i, end)) continue;
+        for (uint32_t m = i; m < end; m++)
+            if (s->again[m] == AGAIN_NOT) s->again[m] = AGAIN;
+    }
+}
+
 static bool mark(const struct hint_case *c, struct hint_step *s,
                  const struct changes changes[2]) {
     struct nodes k = {.t = c->t};
@@ -247,6 +294,7 @@ static bool mark(const struct hint_case *c, struct hint_step *s,
     else if (ok) {
         const struct changes *m = &changes[s->d.nworks > 0];
         ok = mark_nodes(&k, s, &times);
+        if (ok && times.n > 0) mark_python(&k, s);
         s->again_bytes = m->known ? kept(m, &times) : -1;
     }
     intervals_free(&times);
@@ -365,7 +413,7 @@ static void say_recompute(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_recompute = {
     .id = "recompute",
     .title = "what forward computed is computed again inside backward",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "simulated",
     .assumes = "forward takes no longer when it keeps what it computes, and "
                "memory holds it",

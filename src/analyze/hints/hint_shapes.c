@@ -173,7 +173,7 @@ static void say_shapes(const struct hint_case *c, const struct hint_found *f,
 const struct hint_rule hint_data_shapes = {
     .id = "host-sync",
     .title = "a loop asks the device for the sizes of its results",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
     .confidence = "assumed",
     .assumes = "one round does the work of all, kernels of more than 10 us "
                "take as long as now; off by a quarter either way",

@@ -101,7 +101,8 @@ static void say_sync(const struct hint_case *c, const struct hint_found *f,
 
 const struct hint_rule hint_host_sync = {
     .id = "host-sync",
-    .in_place = true,
+    .effort = EFFORT_PLACE,
+    .clears = true,
     .confidence = "simulated",
     .assumes = "the values are not needed in the same step; ops that only "
                "feed them go, too",

@@ -208,19 +208,16 @@ static bool try_repair(const struct hint_case *c,
     return f->count > 0;
 }
 
-/* Lists the best rule of the group (repaired in place, or not) on what is left;
- * *listed is false if none is worth a word. */
-static int list_best(struct hints *h, bool in_place, bool *listed,
-                     struct ops_err *e) {
-    int64_t least = in_place ? HINT_SAVE_PERCENT : HINT_RESTRUCTURE_PERCENT;
-    int64_t before = run_all(&h->c, false);
-    struct hint best = {NULL, {0}, -1, false};
-    size_t which = 0;
-    *listed = false;
-    if (before < 0) return fail_oom(e);
+/* Finds the best of the rules that ask for that effort on what is left, of
+ * which a run takes `before`; best->rule stays NULL if none is worth a word. */
+static int find_best(struct hints *h, enum hint_effort effort, int64_t before,
+                     struct hint *best, struct ops_err *e) {
+    int64_t least = effort == EFFORT_REBUILD ? HINT_RESTRUCTURE_PERCENT
+                                             : HINT_SAVE_PERCENT;
+    *best = (struct hint){NULL, {0}, -1, false};
     for (size_t i = 0; i < RULES; i++) {
         struct hint_found f;
-        if (rules[i]->in_place != in_place || h->listed[i]) continue;
+        if (rules[i]->effort != effort || h->listed[i]) continue;
         if (!try_repair(&h->c, rules[i]->repair, &f)) continue;
         int64_t after = run_all(&h->c, true), save = before - after;
         if (after < 0) return fail_oom(e);
@@ -228,24 +225,50 @@ static int list_best(struct hints *h, bool in_place, bool *listed,
                      save / (int64_t)h->c.nsteps >= HINT_LEAST_NS * PS_PER_NS;
         bool told = worth || rules[i]->always;
         if (!worth) save = 0; /* noise */
-        if (!(told || f.told) || save <= best.save) continue;
-        best = (struct hint){rules[i], f, save, !told};
-        which = i;
+        if (!(told || f.told) || save <= best->save) continue;
+        *best = (struct hint){rules[i], f, save, !told};
     }
-    if (best.rule == NULL) return 0;
-    *listed = h->listed[which] = true;
-    best.found.save = best.save;
-    if (best.rule->also != NULL) {
+    return 0;
+}
+
+/* Lists a hint, and keeps its repair. */
+static int list(struct hints *h, struct hint *best, int64_t before,
+                struct ops_err *e) {
+    for (size_t i = 0; i < RULES; i++) h->listed[i] |= rules[i] == best->rule;
+    best->found.save = best->save;
+    if (best->rule->also != NULL) {
         struct hint_found f;
-        try_repair(&h->c, best.rule->also, &f);
+        try_repair(&h->c, best->rule->also, &f);
         int64_t after = run_all(&h->c, true);
         if (after < 0) return fail_oom(e);
-        best.found.also = before - after;
+        best->found.also = before - after;
     }
-    h->v[h->n++] = best;
-    try_repair(&h->c, best.rule->repair, &best.found);
-    for (size_t i = 0; i < h->c.nsteps; i++) /* its repair is kept */
+    h->v[h->n++] = *best;
+    try_repair(&h->c, best->rule->repair, &best->found);
+    for (size_t i = 0; i < h->c.nsteps; i++)
         plan_assign(&h->c.steps[i].now, &h->c.steps[i].trial);
+    return 0;
+}
+
+/* Lists the hints that ask for that effort, the best first. The first of all
+ * leaves its place to one that asks for more and saves far more. */
+static int list_all(struct hints *h, enum hint_effort effort,
+                    struct ops_err *e) {
+    while (h->n < MAX_HINTS) {
+        struct hint best;
+        int64_t before = run_all(&h->c, false);
+        if (before < 0) return fail_oom(e);
+        TRY(find_best(h, effort, before, &best, e));
+        if (best.rule == NULL) return 0;
+        int more = h->n > 0 || best.rule->clears ? 0 : (int)effort;
+        while (more-- > 0) {
+            struct hint other;
+            TRY(find_best(h, (enum hint_effort)more, before, &other, e));
+            if (best.save > 0 && other.save / HINT_FAR_MORE > best.save)
+                best = other;
+        }
+        TRY(list(h, &best, before, e));
+    }
     return 0;
 }
 
@@ -451,9 +474,8 @@ static int find_hints(struct hints *h, struct ops_err *e) {
     }
     if (lost * 100 > calls * HINT_LOST_PERCENT) h->lost = lost;
     if (h->lost > 0 || h->cut) return 0;
-    for (int in_place = 1; in_place >= 0; in_place--)
-        for (bool more = true; more && h->n < MAX_HINTS;)
-            TRY(list_best(h, in_place, &more, e));
+    for (int effort = EFFORTS - 1; effort >= 0; effort--)
+        TRY(list_all(h, (enum hint_effort)effort, e));
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "analyze/steps/replay.h"
 #include "base/facts.h"
 #include "base/sort.h"
+#include "model/span_class.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ enum {
     SHOWS_PERCENT = 1,
     /* So far apart are two runs of one program, whatever recorded them. */
     RUNS_PERCENT = 3,
+    /* Of the host's part of a step that costs nobody can explain may be. */
+    BESIDES_PERCENT = 65,
 };
 
 /* What is known of a source whose steps are worked on. */
@@ -31,7 +34,8 @@ struct work_source {
     struct overhead o;
     struct host_side side;
     struct bare_step *steps; /* all of the trace */
-    int64_t *costs;          /* by step: what recording its events cost */
+    int64_t *costs;          /* by step: what recording its events cost ... */
+    int64_t *besides;        /* ... and may have cost besides */
 };
 
 /* What the profiler cost a step: at the best guess, at least and at most. */
@@ -77,13 +81,17 @@ static int64_t less(const struct bare_step *b, double saved) {
     return v < (double)b->dur ? (int64_t)v : b->dur;
 }
 
-static void set_estimate(struct bare_step *b, const struct saved *s) {
+static void set_estimate(struct bare_step *b, const struct saved *s,
+                         int64_t besides) {
     double apart = (double)b->dur / 100 * RUNS_PERCENT;
+    /* part of the host's work is its own */
+    int64_t most = (b->dur - b->busy) / 100 * BESIDES_PERCENT;
+    if (besides > most) besides = most;
     b->bare = less(b, s->mid);
     b->how = b->dur - less(b, s->most) > b->dur / 100 * SHOWS_PERCENT
                  ? BARE_ESTIMATED
                  : BARE_RECORDED;
-    b->low = less(b, s->most + apart);
+    b->low = less(b, s->most + apart + (double)besides);
     b->high = less(b, s->least - apart);
     bool range = b->how == BARE_ESTIMATED;
     if (b->low > b->bare || !range) b->low = b->bare;
@@ -111,7 +119,7 @@ static int estimate(struct work_source *w, const int64_t *launches,
         struct saved s;
         rc = replay_step(w, (uint32_t)i, &s, e);
         if (rc != 0) break;
-        set_estimate(&w->steps[i], &s);
+        set_estimate(&w->steps[i], &s, w->besides[i]);
         cost += (double)w->costs[i];
         all.mid += s.mid;
         all.least += s.least;
@@ -122,9 +130,11 @@ static int estimate(struct work_source *w, const int64_t *launches,
     for (size_t k = src->step_first; rc == 0 && k < src->step_end; k++) {
         if (w->steps[k].how != BARE_UNKNOWN) continue;
         double part = cost > 0 ? (double)w->costs[k] / cost : 0;
-        set_estimate(&w->steps[k], &(struct saved){.mid = all.mid * part,
-                                                   .least = all.least * part,
-                                                   .most = all.most * part});
+        set_estimate(&w->steps[k],
+                     &(struct saved){.mid = all.mid * part,
+                                     .least = all.least * part,
+                                     .most = all.most * part},
+                     w->besides[k]);
     }
     return rc;
 }
@@ -195,21 +205,26 @@ static void add_costs(struct work_source *w) {
     const struct lists *l = &t->of_source;
     for (size_t k = l->first[w->source]; k < l->first[w->source + 1]; k++) {
         const struct track *tr = &t->tracks[l->v[k]];
-        for (row_id r = tr->first; r < tr->end; r++)
-            if (t->spans.step[r] != ROW_NONE)
-                sat_inc(&w->costs[t->spans.step[r]],
-                        overhead_cost(&w->o, t, r));
+        for (row_id r = tr->first; r < tr->end; r++) {
+            uint32_t step = t->spans.step[r];
+            if (step == ROW_NONE) continue;
+            sat_inc(&w->costs[step], overhead_cost(&w->o, t, r));
+            if (w->o.besides > 0 && t->spans.kind[r] == SPAN_API &&
+                (span_class(t, r) & CLASS_GRAPH))
+                sat_inc(&w->besides[step], w->o.besides);
+        }
     }
 }
 
 static int fill(struct bare *b, const struct trace *t, int64_t *costs,
-                const int64_t *launches, struct ops_err *e) {
+                int64_t *besides, const int64_t *launches, struct ops_err *e) {
     TRY(read_steps(b, t, e));
     for (uint32_t i = 0; i < t->nsources; i++) {
         struct work_source w = {.t = t,
                                 .source = i,
                                 .steps = b->steps,
-                                .costs = costs};
+                                .costs = costs,
+                                .besides = besides};
         b->measured[i] = measured_of(t, i);
         if (t->sources[i].step_first >= t->sources[i].step_end) continue;
         TRY(overhead_read(&w.o, t, i, e));
@@ -233,15 +248,17 @@ static void *make_bare(const struct trace *t) {
     struct ops_err e;
     struct bare *b = calloc(1, sizeof *b);
     int64_t *costs = calloc(t->nsteps + 1, sizeof *costs);
+    int64_t *besides = calloc(t->nsteps + 1, sizeof *besides);
     int64_t *launches = phases_first_launches(t);
-    bool ok = b != NULL && costs != NULL && launches != NULL;
+    bool ok = b && costs && besides && launches;
     if (ok) {
         b->steps = calloc(t->nsteps + 1, sizeof *b->steps);
         b->measured = calloc(t->nsources + 1, sizeof *b->measured);
         ok = b->steps != NULL && b->measured != NULL &&
-             fill(b, t, costs, launches, &e) == 0;
+             fill(b, t, costs, besides, launches, &e) == 0;
     }
     free(costs);
+    free(besides);
     free(launches);
     if (ok) return b;
     drop_bare(b);

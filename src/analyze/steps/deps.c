@@ -152,6 +152,9 @@ static bool join_lanes(struct deps *d, const struct trace *t) {
         }
         w->lane = *l;
         w->prev = last[*l];
+        w->in_graph = w->prev != DEP_NONE && w->call != ROW_NONE &&
+                      d->works[w->prev].call == w->call &&
+                      (span_class(t, w->call) & CLASS_GRAPH);
         last[*l] = (uint32_t)i;
     }
     map_free(&lane);
@@ -234,7 +237,10 @@ static void set_wait(struct stop *stop, const struct trace *t,
                      const struct ends *s, const struct piece *p) {
     stop->wait = DEP_NONE;
     stop->tail = 0;
-    if (p->row == ROW_NONE || t->spans.kind[p->row] != SPAN_API) return;
+    if (p->row == ROW_NONE) return;
+    uint8_t kind = t->spans.kind[p->row];
+    bool around = kind == SPAN_RUNTIME && (span_class(t, p->row) & CLASS_SYNC);
+    if (kind != SPAN_API && !around) return;
     int64_t end = span_end(t, p->row);
     /* only the call's last piece waits */
     if (p->ts + p->dur < end || !call_waits(t, p->row)) return;

@@ -92,6 +92,7 @@ struct work {
     row_id call;    /* the launching call, or ROW_NONE */
     uint32_t prev;  /* the work before it on its lane, or DEP_NONE */
     uint32_t after; /* work of another lane that it waited for, or DEP_NONE */
+    bool in_graph;  /* launched together with the work before it, by a graph */
 };
 
 /* Returns when the work was launched; without a call, when it began. */

@@ -13,10 +13,14 @@ struct overhead {
     bool known;
     bool told; /* by the recorder itself, which measured it: no estimate */
     int64_t event[SPAN_KINDS]; /* ps for an event of that kind */
+    int64_t view;              /* ps less for an op that only makes a view */
     int64_t engine;            /* ps more for a call of autograd's engine */
     int64_t builtin;           /* ps for the Python frame of a C function */
+    int64_t graph;             /* ps more, by kernel, for launching a graph */
     /* The true cost is between so many times these figures. */
     double least, most;
+    int64_t besides; /* ps that launching a graph may have cost more than its
+                        events tell; 0: nothing is known of such */
 };
 
 /* Finds what recording cost in that source. O(its spans). */

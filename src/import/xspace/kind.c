@@ -37,7 +37,7 @@ static const char *const machinery[] = {
     "D2D Dispatch*", "DevicePut*", "PjitFunction(*", "ParseArguments*",
     "ComputeSemaphoreAcquire*", "command_buffer*", "convert_to_tensor*",
     "tf.constant*", "end: *", "ThenExecuteCallback*", "BlockHostUntilReady*",
-    "MegaScale: *", "ThunkExecutor*", NULL,
+    "np.asarray(jax.Array)", "MegaScale: *", "ThunkExecutor*", NULL,
 };
 
 /* Waits that the GPU tracer writes on device lines. */

@@ -17,6 +17,9 @@ def make(fixed):
     bias[:, :, :64] = -1e4
     x, bias = (t.to(kit.device()) for t in (torch.randn(long, heads * wide),
                                             bias))
+    if kit.on_gpu():
+        x, bias = x.bfloat16(), bias.bfloat16()
+        weights = [w.bfloat16() for w in weights]
 
     def attend(q, k, v):
         if fixed:  # over four dimensions: with three torch has no fused kernel

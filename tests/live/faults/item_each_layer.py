@@ -18,7 +18,7 @@ def make(fixed):
         def forward(self, x):
             x = torch.relu(self.lin(x))
             if fixed:
-                return x / x.norm().clamp(min=10.0)
+                return x / x.detach().norm().clamp(min=10.0)
             size = x.norm().item()
             return x / max(size, 10.0)
 

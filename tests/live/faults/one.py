@@ -3,10 +3,12 @@
 """One program of this folder, in a process of its own: measures its step
 without a profiler, faulty and repaired in turns, then captures both.
 
-usage: one.py NAME OUT [--sets] [--lock FILE]
+usage: one.py NAME OUT [--sets] [--lock FILE] [--seconds S]
 writes OUT/NAME.json and the profiles OUT/NAME.*, OUT/NAME.fixed.*; with --sets
-also OUT/NAME.SET.*, where the profiler was asked for more or less. With --lock
-a program that waits for its turn has its framework loaded already."""
+also OUT/NAME.SET.*, where the profiler was asked for more or less of the
+faulty one. With --lock
+a program that waits for its turn has its framework loaded already. --seconds is
+how long each of the six turns of faulty and repaired takes."""
 import argparse
 import contextlib
 import fcntl
@@ -33,10 +35,10 @@ def block(step, fw, seconds):
     return times
 
 
-def capture(step, fw, path, options):
+def capture(step, fw, path, options, seconds):
     """Captures marked steps, after some that empty what other steps left
     full, as the buffers of an input pipeline."""
-    block(step, fw, BLOCK_S)
+    block(step, fw, seconds)
     with fw.capture(path, options):
         for i in range(fw.SKIP + fw.STEPS):
             with fw.mark(i):
@@ -44,7 +46,7 @@ def capture(step, fw, path, options):
                 fw.wait(step())
 
 
-def measure(program, fw):
+def measure(program, fw, seconds):
     """The steps, and what each takes without a profiler."""
     both = {"before": program.make(False)}
     if program.META["hint"] is not None:
@@ -55,7 +57,7 @@ def measure(program, fw):
     times = {k: [] for k in both}
     for _ in range(ROUNDS):
         for k, step in both.items():
-            times[k] += block(step, fw, BLOCK_S)
+            times[k] += block(step, fw, seconds)
     return both, times
 
 
@@ -65,6 +67,7 @@ def main():
     p.add_argument("out")
     p.add_argument("--sets", action="store_true")
     p.add_argument("--lock")
+    p.add_argument("--seconds", type=float, default=BLOCK_S)
     a = p.parse_args()
     program = importlib.import_module(a.name)
     fw = kit.FRAMEWORKS[program.META["framework"]]()
@@ -74,13 +77,14 @@ def main():
             fw.load()
             f = turn.enter_context(open(a.lock, "w"))
             fcntl.flock(f, fcntl.LOCK_EX)
-        both, times = measure(program, fw)
+        both, times = measure(program, fw, a.seconds)
         for kind, step in both.items():
             for name, options in fw.SETS.items():
-                if name == "usual" or a.sets:
+                if name == "usual" or (a.sets and kind == "before"):
                     capture(step, fw, path + (".fixed" if kind == "after" else
                                               "") +
-                            ("" if name == "usual" else "." + name), options)
+                            ("" if name == "usual" else "." + name), options,
+                            a.seconds)
     ms = {k: 1e3 * statistics.median(v) for k, v in times.items()}
     out = {"bare_ms": round(ms["before"], 4), "steps": len(times["before"])}
     if "after" in ms:

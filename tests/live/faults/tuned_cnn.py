@@ -8,7 +8,7 @@ META = dict(framework="torch", hint=None, repair="(tuned)")
 def make(fixed):
     import torch
     from torch import nn
-    wide, size, batch = (256, 112, 64) if kit.on_gpu() else (32, 48, 8)
+    wide, size, batch = (512, 224, 64) if kit.on_gpu() else (32, 48, 8)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, wide, 3, 2), nn.ReLU(),
                           nn.Conv2d(wide, wide, 3, padding=1), nn.ReLU(),

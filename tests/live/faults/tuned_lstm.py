@@ -8,7 +8,7 @@ META = dict(framework="torch", hint=None, repair="(tuned)")
 def make(fixed):
     import torch
     from torch import nn
-    wide, long, batch = (1024, 64, 256) if kit.on_gpu() else (192, 32, 32)
+    wide, long, batch = (4096, 32, 1024) if kit.on_gpu() else (192, 32, 32)
 
     class Net(nn.Module):
         def __init__(self):
