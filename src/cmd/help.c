@@ -262,7 +262,8 @@ static int help_run(const struct opts *o, int argc, char **argv,
 }
 
 static const struct opt help_opts[] = {
-    {"man", 0, OPT_FLAG, NULL, NULL, "the manual page as roff, for man -l -"},
+    {"man", 0, OPT_FLAG, NULL, NULL,
+     .help = "the manual page as roff, for man -l -"},
     {0},
 };
 

@@ -11,6 +11,7 @@
 #include "base/pb.h"
 #include "base/pbw.h"
 #include "base/sort.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/format.h"
 #include "model/region.h"
@@ -278,7 +279,7 @@ void result_remark(struct result *r, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    cut_vfmt(text, sizeof text, fmt, ap);
     va_end(ap);
     add_remark(r, text);
 }

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/io/dir.h"
 #include "base/io/file.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/trace.h"
 #include "ring/recover.h"
@@ -53,7 +54,7 @@ static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     if (rc == OPS_ELIMIT) l->fatal = e;
     if (rc != 0) {
         f->unreadable = true;
-        snprintf(f->reason, sizeof f->reason, "%.60s", e.text);
+        cut_fmt(f->reason, sizeof f->reason, "%.*s", CUT(60, e.text));
         return;
     }
     summary_read(&l->scalars, i, open->bytes);
@@ -235,9 +236,10 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
 
 int logdir_refresh(struct logdir *l, struct ops_err *e) {
     struct stat st;
-    if (stat(l->root, &st) != 0)
-        return fail(e, OPS_EIO, "%s: cannot open: %s", l->root,
-                    strerror(errno));
+    if (stat(l->root, &st) != 0) {
+        fail(e, OPS_EIO, "cannot open: %s", strerror(errno));
+        return fail_in(e, l->root);
+    }
     l->folders = 0;
     l->lost = 0;
     if (S_ISDIR(st.st_mode)) {
@@ -274,12 +276,11 @@ int logdir_open(struct logdir *l, const char *path, struct ops_err *e) {
         /* one file, named by the user: it must be what they take it for */
         const struct logdir_file *f = &l->files[0];
         const struct scalar_file *s = &l->scalars.files[0];
-        if (f->unreadable) rc = fail(e, OPS_EIO, "%s: %s", path, f->reason);
+        if (f->unreadable) rc = fail(e, OPS_EIO, "%s", f->reason);
         else if (s->records == 0 && f->size > 0)
             rc = fail(e, OPS_EFORMAT,
-                      "%s: not an event file: no record's "
-                      "checksum holds",
-                      path);
+                      "not an event file: no record's checksum holds");
+        if (rc != 0) fail_in(e, path);
     }
     if (rc != 0) logdir_free(l);
     return rc;
@@ -310,8 +311,9 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     if (unreadable > 0)
         result_remark(r,
                       "%zu event files cannot be read; the first is "
-                      "%.200s: %s",
-                      unreadable, s->files[first].path, l->files[first].reason);
+                      "%.*s: %s",
+                      unreadable, CUT(200, s->files[first].path),
+                      l->files[first].reason);
     if (other > 0)
         result_remark(r,
                       "%zu files are named like event files but hold no "

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/glob.h"
 #include "base/vec.h"
 #include <assert.h>
@@ -210,14 +211,14 @@ static void remark_restarts(struct result *r, const struct curve *v, size_t n) {
         }
         if (tags > 0)
             result_remark(r,
-                          "%.100s was started again from step %" PRId64
+                          "%.*s was started again from step %" PRId64
                           ": %zu points of %zu tags from before are left out",
-                          v[i].run, step, replaced, tags);
+                          CUT(100, v[i].run), step, replaced, tags);
         if (merged > 0)
             result_remark(r,
-                          "%.100s: %zu tags stand in several files written "
+                          "%.*s: %zu tags stand in several files written "
                           "at the same time; their points are merged by time",
-                          v[i].run, merged);
+                          CUT(100, v[i].run), merged);
     }
 }
 
@@ -242,20 +243,21 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
         if (f.odd > 0 && odd++ < ODD_SAID) {
             if (f.odd_now)
                 result_remark(r,
-                              "%.100s in %.100s is %s since step %" PRId64
+                              "%.*s in %.*s is %s since step %" PRId64
                               " (%zu of %zu points are no numbers)",
-                              c.v[i].tag, c.v[i].run,
+                              CUT(100, c.v[i].tag), CUT(100, c.v[i].run),
                               isnan(f.value) ? "NaN"
                               : f.value > 0  ? "infinite"
                                              : "minus infinite",
                               f.odd_from, f.odd, f.n);
             else
-                result_remark(
-                    r,
-                    "%.100s in %.100s was NaN or infinite at %zu of %zu "
-                    "points, the last time from step %" PRId64 " on; numbers "
-                    "came again",
-                    c.v[i].tag, c.v[i].run, f.odd, f.n, f.odd_from);
+                result_remark(r,
+                              "%.*s in %.*s was NaN or infinite at %zu of %zu "
+                              "points, the last time from step %" PRId64
+                              " on; numbers "
+                              "came again",
+                              CUT(100, c.v[i].tag), CUT(100, c.v[i].run), f.odd,
+                              f.n, f.odd_from);
         }
     }
     if (odd > ODD_SAID)

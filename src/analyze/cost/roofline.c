@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/format.h"
@@ -711,9 +712,8 @@ static void say_unknown(struct result *r, const struct roofline *x,
         torch |= source_is_torchs(s);
         if (source_is_torchs(s) && !s->has_shapes) shapes = false;
     }
-    size_t n = c->worst->name.n < 60 ? c->worst->name.n : 60;
-    snprintf(name, sizeof name, "%.*s%s", (int)n,
-             (const char *)c->worst->name.p, n < c->worst->name.n ? "..." : "");
+    cut_fmt(name, sizeof name, "%.*s%s", CUT_BYTES(60, c->worst->name),
+            c->worst->name.n > 60 ? "..." : "");
     snprintf(what, sizeof what, "FLOPs of %zu %s (most time: %s)", c->unknown,
              x->by_kernel ? "kernels" : "operations", name);
     if (own)

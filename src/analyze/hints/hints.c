@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
+#include "base/text/plain.h"
 #include "base/vec.h"
 #include "model/span_class.h"
 #include <stdlib.h>
@@ -276,6 +277,12 @@ static const struct column hints_cols[] = {
      COL_DETAIL},
 };
 
+/* A rule's words that did not fit end with a whole character. */
+static void trim(char *text, size_t cap) {
+    size_t n = strlen(text);
+    if (n + 1 == cap) text[plain_whole(text, n)] = '\0';
+}
+
 static void put_hint(struct result *r, const struct hints *h,
                      const struct hint *v) {
     struct hint_words w = {0};
@@ -284,6 +291,9 @@ static void put_hint(struct result *r, const struct hints *h,
     const char *advice = rule->advice[h->c.framework];
     if (advice == NULL) advice = rule->advice[FW_OTHER];
     rule->say(&h->c, &v->found, &w);
+    trim(w.title, sizeof w.title);
+    trim(w.evidence, sizeof w.evidence);
+    trim(w.repair, sizeof w.repair);
     result_row(r);
     cell_text(r, "id", rule->id);
     cell_text(r, "title", *w.title ? w.title : rule->title);

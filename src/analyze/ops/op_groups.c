@@ -7,6 +7,7 @@
 #include "analyze/shared/host_tree.h"
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo.h"
@@ -24,7 +25,8 @@ static int parse_by(const char *list, unsigned *by, struct ops_err *e) {
             return fail(e, OPS_EUSAGE,
                         "--group: '%.*s' is not known; it takes shapes, stack "
                         "and module, separated by commas",
-                        (int)(n < 40 ? n : 40), list);
+                        CUT_BYTES(40,
+                                  ((struct bytes){(const uint8_t *)list, n})));
         *by |= 1u << i; /* enum group_by */
         list += n + (list[n] == ',');
     }

@@ -11,6 +11,7 @@
 #include "base/par.h"
 #include "base/sort.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/format.h"
 #include <stdatomic.h>
@@ -346,7 +347,7 @@ static void put_top(struct result *r, const char *metric,
         const char *text = !name.null ? name.s : "?";
         put_share(r, metric, (double)us.i / PS_PER_US, "us",
                   arena_fmt(&r->arena, "%s in %lld call%s: %.*s%s", total, n,
-                            n == 1 ? "" : "s", NAME_MAX_SHOWN, text,
+                            n == 1 ? "" : "s", CUT(NAME_MAX_SHOWN, text),
                             strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
                   all > 0 ? 100.0 * (double)us.i / (double)all : 0, of);
     }
@@ -573,8 +574,8 @@ static void put_outside(struct result *r, const struct trace *t,
     if (run > 0 && run < INT64_MAX / PS_PER_NS) {
         human_time(run * PS_PER_NS, time, sizeof time);
         facts_put(r, "program", true, (double)run / 1e3, "us",
-                  arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
-                            argv ? argv : "?",
+                  arena_fmt(&r->arena, "%s: %.*s%s", time,
+                            CUT(NAME_MAX_SHOWN, argv ? argv : "?"),
                             argv && strlen(argv) > NAME_MAX_SHOWN ? "..."
                                                                   : ""));
     }
@@ -635,11 +636,10 @@ static void put_open_scopes(struct result *r, const struct trace *t) {
         size_t n = 0;
         int scopes = 0;
         for (row_id k = tr->first; k < tr->end && scopes < SCOPES; k++) {
-            if (!(t->spans.flags[k] & SPAN_OPEN) || n >= sizeof path) continue;
-            int len = snprintf(path + n, sizeof path - n, "%s%.60s",
-                               scopes++ > 0 ? " > " : "",
-                               strs_text(&t->strs, t->spans.name[k]));
-            n += len > 0 ? (size_t)len : 0;
+            if (!(t->spans.flags[k] & SPAN_OPEN)) continue;
+            n += cut_fmt(path + n, sizeof path - n, "%s%.*s",
+                         scopes++ > 0 ? " > " : "",
+                         CUT(60, strs_text(&t->strs, t->spans.name[k])));
         }
         if (scopes == 0) continue;
         threads++;

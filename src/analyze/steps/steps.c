@@ -17,7 +17,7 @@
 
 static const struct opt steps_opts[] = {
     {"by", 0, OPT_CHOICE, "step|device|epoch", "step",
-     "one row per step, per step and device, or per epoch"},
+     .help = "one row per step, per step and device, or per epoch"},
     {0},
 };
 
