@@ -252,11 +252,12 @@ static void say_window(struct result *r, const struct opts *o,
                       CUT(200, glob), n == 1 ? "" : "all ", n,
                       n == 1 ? "" : "s");
     if (overlaps > 0)
-        result_remark(r,
-                      "%zu instances begin while another one runs: the time "
-                      "that they share counts in the one that began first; "
-                      "marker_us of 'steps' has the whole of each.",
-                      overlaps);
+        result_remark_n(
+            r, overlaps,
+            "%zu instance[ begins|s begin] while another one runs: the time "
+            "that [both|they] share counts in the one that began first; "
+            "marker_us of 'steps' has the whole of each.",
+            overlaps);
 }
 
 int analysis_run(const struct analysis *a, const struct trace *t,

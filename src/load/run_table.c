@@ -234,10 +234,10 @@ static void say_rest(struct result *r, const char *path,
         if (lost++ < NAMED)
             result_missing(r, l->shut[i].path, l->shut[i].why, l->shut[i].fix);
     if (lost > NAMED)
-        result_remark(r,
-                      "%zu more files and folders cannot be read, or hold "
-                      "nothing.",
-                      lost - NAMED);
+        result_remark_n(r, lost - NAMED,
+                        "%zu more [file or folder|files and folders] "
+                        "cannot be read, or hold[s|] nothing.",
+                        lost - NAMED);
 }
 
 static int fill(const char *path, const struct run_list *l,

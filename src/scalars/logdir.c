@@ -309,23 +309,25 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     }
     result_note(r, NOTE_SCALARS_LOST, l->lost);
     if (unreadable > 0)
-        result_remark(r,
-                      "%zu event files cannot be read; the first is "
-                      "%.*s: %s",
-                      unreadable, CUT(200, s->files[first].path),
-                      l->files[first].reason);
+        result_remark_n(r, unreadable,
+                        "%zu event file[|s] cannot be read; [it|the first] is "
+                        "%.*s: %s",
+                        unreadable, CUT(200, s->files[first].path),
+                        l->files[first].reason);
     if (other > 0)
-        result_remark(r,
-                      "%zu files are named like event files but hold no "
-                      "whole record",
-                      other);
+        result_remark_n(r, other,
+                        "%zu file[ is|s are] named like [an event file|event "
+                        "files] but hold[s|] no "
+                        "whole record",
+                        other);
     uint64_t rest = 0;
     for (size_t i = 0; i < l->nfiles; i++) rest += l->files[i].rest_points;
     if (rest > 0)
-        result_remark(r,
-                      "%" PRIu64 " points were taken from the memory of a "
-                      "program that ended without writing them",
-                      rest);
+        result_remark_n(r, rest,
+                        "%" PRIu64
+                        " point[ was|s were] taken from the memory of a "
+                        "program that ended without writing [it|them]",
+                        rest);
     if (l->limited)
         result_remark(r, "the folder is too deep or too large: not all of it "
                          "was searched");

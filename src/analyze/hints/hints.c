@@ -513,11 +513,12 @@ static void hints_remarks(struct result *r, const struct hints *h) {
         result_remark(r, "the file ends too early, and what is missing would "
                          "look like idle time: no saving can be worked out");
     else if (h->lost > 0)
-        result_remark(r,
-                      "%lld launches of these steps have no record of "
-                      "their device work (a cut file, or records that were "
-                      "dropped): no saving can be worked out",
-                      (long long)h->lost);
+        result_remark_n(
+            r, (uint64_t)h->lost,
+            "%lld launch[|es] of these steps [has|have] no record of "
+            "[its|their] device work (a cut file, or records that were "
+            "dropped): no saving can be worked out",
+            (long long)h->lost);
     else if (h->n == 0)
         result_remark(r,
                       "nothing was found that would make a step more than "

@@ -486,7 +486,8 @@ static int say_ooms(const struct memory *m, struct result *r,
                       known ? " were free on the device" : "", held);
     }
     if (n > SHOWN)
-        result_remark(r, "and %zu more allocations failed", n - SHOWN);
+        result_remark_n(r, n - SHOWN, "and %zu more allocation[|s] failed",
+                        n - SHOWN);
     return 0;
 }
 
@@ -500,9 +501,9 @@ static void say_segments(const struct memory *m, struct result *r) {
             continue;
         char all[NUMBER_MAX], spare[NUMBER_MAX], stuck[NUMBER_MAX],
             largest[NUMBER_MAX];
-        result_remark(
-            r,
-            "%s: when the snapshot was taken its %zu segments held %s, of "
+        result_remark_n(
+            r, u.segments,
+            "%s: when the snapshot was taken its %zu segment[|s] held %s, of "
             "which %s were free, %s of them in segments that also hold "
             "blocks; the largest free piece is %s",
             strs_text(&t->strs, t->allocators[i].name), u.segments,

@@ -723,11 +723,12 @@ static void ops_put_rows(struct result *r, struct ops *o) {
             r, "Rows are of all %zu processes; --by rank shows each rank.",
             o->t->nprocesses);
     if (o->nunattributed > 0)
-        result_remark(r,
-                      "%llu device spans, %.3f us, were launched by no "
-                      "operation of this profile: their time is in no row",
-                      (unsigned long long)o->nunattributed,
-                      (double)o->unattributed / PS_PER_US);
+        result_remark_n(
+            r, o->nunattributed,
+            "%llu device span[|s], %.3f us, [was|were] launched by no "
+            "operation of this profile: [its|their] time is in no row",
+            (unsigned long long)o->nunattributed,
+            (double)o->unattributed / PS_PER_US);
 }
 
 static int ops_run(const struct trace *t, const struct opts *opts,

@@ -226,11 +226,12 @@ static void counter_rows(struct result *r, const struct trace *t,
         struct sums v = add_up(t, &by_source[c->source].times, i, end);
         if (v.n + v.odd > 0) counter_row(r, t, c, &v);
         if (v.odd > 0)
-            result_remark(r,
-                          "%lld samples of %.*s are no numbers; they are "
-                          "left out",
-                          (long long)v.odd,
-                          CUT(100, strs_text(&t->strs, c->name)));
+            result_remark_n(r, (uint64_t)v.odd,
+                            "%lld sample[|s] of %.*s [is no number; it is|are "
+                            "no numbers; they are] "
+                            "left out",
+                            (long long)v.odd,
+                            CUT(100, strs_text(&t->strs, c->name)));
     }
 }
 

@@ -315,8 +315,9 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
     for (int i = 0; i < WORK_OWNERS; i++) whole += (double)w.time[i];
     for (int i = 0; i < WORK_OWNERS; i++) {
         if (w.count[i] == 0 && (i != WORK_OP || whole <= 0)) continue;
-        snprintf(where, sizeof where, "%" PRId64 " events; longest: %.*s",
-                 w.count[i], CUT(200, strs_text(&c->t->strs, w.name[i])));
+        cut_fmt(where, sizeof where, "%" PRId64 " event%s; longest: %.*s",
+                w.count[i], w.count[i] == 1 ? "" : "s",
+                CUT(200, strs_text(&c->t->strs, w.name[i])));
         put_gap(c,
                 (struct gap){work_words[i].what, (double)w.time[i] / 1e6,
                              whole / 1e6, "us", w.count[i] ? where : NULL,
@@ -465,7 +466,7 @@ static void put_losses(struct coverage *c) {
     const struct trace *t = c->t;
     for (int i = 0; i < NOTE_COUNT; i++) {
         enum note_id id = (enum note_id)i;
-        char what[100];
+        char what[100], text[NOTE_TEXT];
         if (t->notes[i] == 0 || note_class(id) != NOTE_CLASS_LOSS) continue;
         snprintf(what, sizeof what, "lost: %s", note_name(id));
         /* the words of the profiler itself, where it wrote some */
@@ -474,8 +475,9 @@ static void put_losses(struct coverage *c) {
             said = trace_meta_get(t, ROW_NONE, "error");
             if (!said) said = trace_meta_get(t, ROW_NONE, "warning");
         }
-        put_gap(c, (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL, said,
-                                note_text(id), note_fix(id)});
+        put_gap(c,
+                (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL, said,
+                             note_text(id, t->notes[i], text), note_fix(id)});
     }
 }
 

@@ -185,11 +185,12 @@ static void put_no_device(struct result *r, const struct trace *t) {
     int64_t launches = missing_launches(t);
     const char *text = "no device was recorded: compute is the ops of the host";
     if (launches > 0)
-        text = arena_fmt(&r->arena,
-                         "%lld calls launched device work, of which nothing is "
-                         "in the profile: it was cut, or the device was not "
-                         "recorded; compute is the ops of the host",
-                         (long long)launches);
+        text =
+            arena_fmt(&r->arena,
+                      "%lld call%s launched device work, of which nothing is "
+                      "in the profile: it was cut, or the device was not "
+                      "recorded; compute is the ops of the host",
+                      (long long)launches, launches == 1 ? "" : "s");
     facts_put(r, "device busy", false, 0, "%", text);
 }
 
@@ -583,13 +584,14 @@ static void put_outside(struct result *r, const struct trace *t,
         human_time(cpu * PS_PER_US, time, sizeof time);
         double busy = (double)cpu * 1e3 / (double)run;
         bool can_be = cpus > 0 && busy <= (double)cpus;
-        char *text =
-            cpus > 0 && !can_be
-                ? arena_fmt(&r->arena,
-                            "%s, more than %lld CPUs give in that time", time,
-                            (long long)cpus)
-                : arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time, busy,
-                            (long long)cpus);
+        char *text = cpus > 0 && !can_be
+                         ? arena_fmt(&r->arena,
+                                     "%s, more than %lld CPU%s in that time",
+                                     time, (long long)cpus,
+                                     cpus == 1 ? " gives" : "s give")
+                         : arena_fmt(&r->arena, "%s: %.2f of %lld CPU%s busy",
+                                     time, busy, (long long)cpus,
+                                     cpus == 1 ? "" : "s");
         if (can_be)
             put_share(r, "CPU time", (double)cpu, "us", text,
                       100 * busy / (double)cpus, "all CPUs");
@@ -651,8 +653,8 @@ static void put_open_scopes(struct result *r, const struct trace *t) {
 /* Says which processes used the CPU, where nobody tells what for. */
 static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
-    facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,
-                (long long)threads);
+    facts_words(r, "processes", "%zu seen, with %lld thread%s", from->nrows,
+                (long long)threads, threads == 1 ? "" : "s");
     int64_t all = sum_column(from, FACT_CPU_US);
     size_t top[TOP_OPS], n_top = find_top(from, FACT_CPU_US, top);
     for (size_t k = 0; k < n_top; k++) {
