@@ -337,6 +337,16 @@ def check_names(f, out):
                    "it means (src/names)")
 
 
+def check_cuts(f, out):
+    """A precision counts bytes: it cuts letters in two."""
+    if f.folder in FREE_FOLDERS or f.folder == "capture":
+        return
+    m = re.search(r'"[^"\n]*%[-0-9]*\.[0-9]+s', COMMENT.sub(blank, f.text))
+    if m:
+        out.append(f"{f.path}:{f.line_of(m.start())}: a precision may cut a "
+                   "letter in two: %.*s with CUT() (base/text/cut.h)")
+
+
 def check_code(f, out):
     m = PRINTS.search(f.plain)
     if m:
@@ -468,6 +478,7 @@ def main():
         check_includes(f, files, families, out)
         if f.base.endswith((".c", ".h")):
             check_code(f, out)
+            check_cuts(f, out)
             check_formats(f, families["import"], out)
             check_names(f, out)
         if f.base.endswith(".c"):

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/io/file.h"
+#include "base/text/cut.h"
 #include "base/text/glob.h"
 #include "model/columns.h"
 #include "model/region.h"
@@ -27,26 +28,31 @@ const struct analysis *const analyses[] = {
 
 const struct opt analysis_common_opts[] = {
     {"top", 0, OPT_INT, "N", NULL,
-     "show the first N rows; 0 shows all (text: 20, JSON and CSV: all)"},
+     .help = "show the first N rows; 0 shows all (text: 20, JSON and CSV: all)",
+     .limits = {0, OPT_NO_END}},
     {"sort", 0, OPT_TEXT, "COL", NULL,
-     "order by this column: numbers largest first, texts from A on"},
+     .help = "order by this column: numbers largest first, texts from A on"},
     {"columns", 0, OPT_TEXT, "A,B,...", NULL,
-     "these columns alone, in this order: names, or headings as printed"},
+     .help =
+         "these columns alone, in this order: names, or headings as printed"},
     {"name", 0, OPT_TEXT, "GLOB", NULL,
-     "only rows whose name matches, such as 'aten::*'"},
+     .help = "only rows whose name matches, such as 'aten::*'"},
     {"steps", 0, OPT_RANGE, "A..B", NULL,
-     "only these steps, as the program counts them"},
+     .help = "only these steps, as the program counts them"},
     {"region", 0, OPT_TEXT, "GLOB", NULL,
-     "only what lies in regions of this name, each a step; 'outer/inner': one "
-     "in another"},
+     .help = "only what lies in regions of this name, each a step; "
+             "'outer/inner': one "
+             "in another"},
     {"instance", 0, OPT_RANGE, "A..B", NULL,
-     "of --region: only these of its instances, counted from 0"},
-    {"host", 0, OPT_TEXT, "GLOB", NULL, "only hosts whose name matches"},
-    {"rank", 0, OPT_RANGE, "A..B", NULL, "only these ranks"},
+     .help = "of --region: only these of its instances, counted from 0"},
+    {"host", 0, OPT_TEXT, "GLOB", NULL,
+     .help = "only hosts whose name matches"},
+    {"rank", 0, OPT_RANGE, "A..B", NULL, .help = "only these ranks"},
     {"min-us", 0, OPT_US, "US", NULL,
-     "only rows of at least so many microseconds"},
+     .help = "only rows of at least so many microseconds",
+     .limits = {0, OPT_NO_END}},
     {"min-bytes", 0, OPT_BYTES, "SIZE", NULL,
-     "only rows of at least so many bytes, such as 1M"},
+     .help = "only rows of at least so many bytes, such as 1M"},
     {0},
 };
 
@@ -145,14 +151,9 @@ static int order(struct result *r, const struct opts *o, struct ops_err *e) {
     return col < 0 ? 0 : result_sort(r, col, e);
 }
 
-/* Reads --top: how many rows are to be shown; 0 means all. */
-static int read_top(const struct opts *o, size_t default_top, size_t *out,
-                    struct ops_err *e) {
-    int64_t top = (int64_t)default_top;
-    if (opts_given(o, "top")) top = opts_int(o, "top");
-    if (top < 0) return fail(e, OPS_EUSAGE, "--top needs 0 or more rows");
-    *out = (size_t)top;
-    return 0;
+/* Returns how many rows are to be shown; 0 means all. */
+static size_t read_top(const struct opts *o, size_t default_top) {
+    return opts_given(o, "top") ? (size_t)opts_int(o, "top") : default_top;
 }
 
 /* Makes the rows of a result that makes them only when asked. Sets *done where
@@ -160,11 +161,10 @@ static int read_top(const struct opts *o, size_t default_top, size_t *out,
 static int make_rows(struct result *r, const struct opts *o, size_t default_top,
                      bool *done, struct ops_err *e) {
     struct result_more *m = r->more;
-    size_t top = 0, total = m->end;
+    size_t top = read_top(o, default_top), total = m->end;
     *done = !opts_given(o, "sort") && !opts_given(o, "min-us") &&
             !opts_given(o, "min-bytes");
     if (!*done) return result_gather(r, e);
-    TRY(read_top(o, default_top, &top, e));
     if (top > 0 && top < m->end) m->end = top;
     result_fill(r, m);
     r->total_rows = total;
@@ -174,7 +174,7 @@ static int make_rows(struct result *r, const struct opts *o, size_t default_top,
 int result_refine(struct result *r, const struct opts *o, size_t default_top,
                   struct ops_err *e) {
     bool done = false;
-    size_t top = 0;
+    size_t top = read_top(o, default_top);
     if (r->more != NULL) TRY(make_rows(r, o, default_top, &done, e));
     if (done) return 0;
     TRY(result_done(r, e));
@@ -191,7 +191,6 @@ int result_refine(struct result *r, const struct opts *o, size_t default_top,
         TRY(filter_least(r, flagged(r, COL_BYTES, COL_SIZE),
                          opts_bytes(o, "min-bytes"), "min-bytes", e));
     TRY(order(r, o, e));
-    TRY(read_top(o, default_top, &top, e));
     int main = r->top_largest && !opts_given(o, "sort")
                    ? flagged(r, COL_TIME, COL_MAIN)
                    : -1;
@@ -243,20 +242,22 @@ static void say_window(struct result *r, const struct opts *o,
     for (size_t i = 0; i < view->nsteps; i++) n += is_step_wanted(&w, i);
     if (n < view->nsteps)
         result_remark(r,
-                      "Only what lies in region '%.200s' counts: %zu of its "
+                      "Only what lies in region '%.*s' counts: %zu of its "
                       "%zu instances, each a step.",
-                      glob, n, view->nsteps);
+                      CUT(200, glob), n, view->nsteps);
     else
         result_remark(r,
-                      "Only what lies in region '%.200s' counts: %s%zu "
+                      "Only what lies in region '%.*s' counts: %s%zu "
                       "instance%s, each a step.",
-                      glob, n == 1 ? "" : "all ", n, n == 1 ? "" : "s");
+                      CUT(200, glob), n == 1 ? "" : "all ", n,
+                      n == 1 ? "" : "s");
     if (overlaps > 0)
-        result_remark(r,
-                      "%zu instances begin while another one runs: the time "
-                      "that they share counts in the one that began first; "
-                      "marker_us of 'steps' has the whole of each.",
-                      overlaps);
+        result_remark_n(
+            r, overlaps,
+            "%zu instance[ begins|s begin] while another one runs: the time "
+            "that [both|they] share counts in the one that began first; "
+            "marker_us of 'steps' has the whole of each.",
+            overlaps);
 }
 
 int analysis_run(const struct analysis *a, const struct trace *t,

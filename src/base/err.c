@@ -2,9 +2,9 @@
  * Errors: see err.h for the convention. */
 #include "base/err.h"
 
+#include "base/text/cut.h"
 #include "base/text/plain.h"
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 int fail(struct ops_err *e, int code, const char *fmt, ...) {
@@ -12,29 +12,27 @@ int fail(struct ops_err *e, int code, const char *fmt, ...) {
     e->code = code;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(e->text, sizeof e->text, fmt, ap);
+    cut_vfmt(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
     plain_string(e->text);
     return code;
 }
 
-int fail_in(struct ops_err *e, const char *fmt, ...) {
+int fail_in(struct ops_err *e, const char *context) {
+    enum {
+        CONTEXT_LEAST = 160
+    }; /* what is kept of it, whatever the sentence */
     if (e == NULL) return OPS_EIO;
-    char old[sizeof e->text];
-    memcpy(old, e->text, sizeof old);
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
-    va_end(ap);
-    plain_string(e->text); /* which may make it shorter */
-    if (n < 0 || (size_t)n >= sizeof e->text - 3) return e->code;
-    n = (int)strlen(e->text);
-    size_t room = sizeof e->text - (size_t)n - 2, m = strnlen(old, sizeof old);
-    if (m >= room) m = room - 1;
-    memcpy(e->text + n, ": ", 2);
-    memcpy(e->text + n + 2, old, m);
-    e->text[(size_t)n + 2 + m] = '\0';
-    plain_string(e->text); /* a character may be cut at the end */
+    char old[sizeof e->text], where[sizeof e->text];
+    size_t n = strnlen(e->text, sizeof old - 1);
+    memcpy(old, e->text, n);
+    old[n] = '\0';
+    size_t room = sizeof where - strlen(": ");
+    cut_middle(where,
+               room - (n < room - CONTEXT_LEAST ? n : room - CONTEXT_LEAST),
+               context);
+    plain_string(where);
+    cut_fmt(e->text, sizeof e->text, "%s: %s", where, old);
     return e->code;
 }
 

@@ -15,9 +15,9 @@ int fail(struct ops_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), cold));
 
 /* Puts "context: " before the sentence; it is called once, where the context is
- * known. Returns e->code. */
-int fail_in(struct ops_err *e, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3), cold));
+ * known. Where both are too long the context, a path, loses its middle: the
+ * sentence stays. Returns e->code. */
+int fail_in(struct ops_err *e, const char *context) __attribute__((cold));
 
 /* Fills e with the one sentence for a failed allocation. Returns OPS_ELIMIT. */
 int fail_oom(struct ops_err *e) __attribute__((cold));

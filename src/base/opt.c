@@ -4,11 +4,14 @@
  * twice costs less than a second representation would. */
 #include "base/opt.h"
 
+#include "base/text/cut.h"
+#include "base/text/number.h"
 #include "base/text/suggest.h"
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,8 +150,25 @@ static bool flag_value(const char *s, bool *out) {
     return *out || strcmp(s, "0") == 0 || strcmp(s, "false") == 0;
 }
 
-/* Returns what a value of this type looks like, for the error. */
-static const char *wanted(const struct opt *p) {
+static bool is_limited(const struct opt *p) {
+    return p->limits.least != 0 || p->limits.most != 0;
+}
+
+enum { WANTED_MAX = 2 * NUMBER_MAX + 32 }; /* room for what wanted() writes */
+
+/* Returns what a value of this type looks like, for the error; buf has room
+ * for WANTED_MAX. */
+static const char *wanted(const struct opt *p, char *buf) {
+    if (is_limited(p)) {
+        char least[NUMBER_MAX], most[NUMBER_MAX];
+        bool end = isfinite(p->limits.most);
+        number_float(p->limits.least, least);
+        if (end) number_float(p->limits.most, most);
+        snprintf(buf, WANTED_MAX, "a %snumber %s%s%s%s",
+                 p->type == OPT_INT ? "whole " : "", end ? "from " : "of ",
+                 least, end ? " to " : " or more", end ? most : "");
+        return buf;
+    }
     switch (p->type) {
     case OPT_FLAG: return "no value, or 0 or 1";
     case OPT_INT: return "a whole number of up to 18 digits";
@@ -163,17 +183,21 @@ static const char *wanted(const struct opt *p) {
     return p->arg ? p->arg : "a text";
 }
 
+static bool within(const struct opt *p, double v) {
+    return !is_limited(p) || (v >= p->limits.least && v <= p->limits.most);
+}
+
 static bool value_ok(const struct opt *p, const char *s) {
     int64_t a, b;
     double f;
     bool flag;
     switch (p->type) {
     case OPT_FLAG: return flag_value(s, &flag);
-    case OPT_INT: return parse_int(s, &a);
-    case OPT_FLOAT: return parse_float(s, &f);
+    case OPT_INT: return parse_int(s, &a) && within(p, (double)a);
+    case OPT_FLOAT: return parse_float(s, &f) && within(p, f);
     case OPT_CHOICE: return is_choice(p->arg, s);
     case OPT_BYTES: return parse_bytes(s, &a);
-    case OPT_US: return parse_us(s, &a);
+    case OPT_US: return parse_us(s, &a) && within(p, (double)a / 1e6);
     case OPT_RANGE: return parse_range(s, &a, &b);
     case OPT_TEXT: break;
     }
@@ -183,6 +207,7 @@ static bool value_ok(const struct opt *p, const char *s) {
 int opts_set(struct opts *o, const char *name, const char *value,
              struct ops_err *e) {
     const struct opt *p = opts_find(o, name);
+    char buf[WANTED_MAX];
     if (p == NULL) {
         struct suggest s = suggest_for(name);
         for (size_t i = 0; i < 3; i++)
@@ -197,12 +222,13 @@ int opts_set(struct opts *o, const char *name, const char *value,
     if (value == NULL) {
         if (p->type != OPT_FLAG)
             return fail(e, OPS_EUSAGE, "option '--%s' needs a value: %s", name,
-                        wanted(p));
+                        wanted(p, buf));
         value = "1";
     }
     if (!value_ok(p, value))
-        return fail(e, OPS_EUSAGE, "option '--%s': '%s' is not %s%s", name,
-                    value, p->type == OPT_CHOICE ? "one of " : "", wanted(p));
+        return fail(e, OPS_EUSAGE, "option '--%s': '%.*s' is not %s%s", name,
+                    CUT(100, value), p->type == OPT_CHOICE ? "one of " : "",
+                    wanted(p, buf));
     size_t i = 0;
     while (i < o->n && o->given[i].opt != p) i++;
     assert(i < OPTS_MAX); /* the tables together have fewer rows */

@@ -5,6 +5,7 @@
 #define BASE_OPT_H
 
 #include "base/err.h"
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,13 @@ struct opt {
     const char *arg;  /* the value's name in help, or the choices */
     const char *dflt; /* default as text, or NULL: not given */
     const char *help; /* one line, lower case, no full stop */
+    struct limits {
+        double least, most; /* of OPT_INT, OPT_FLOAT and OPT_US; both 0: any */
+    } limits;
 };
+
+/* As the most: there is no end. */
+#define OPT_NO_END ((double)INFINITY)
 
 enum { OPTS_MAX = 48 };
 

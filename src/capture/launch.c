@@ -9,6 +9,7 @@
  * reaches the program twice: that cannot be told apart. */
 #include "capture/launch.h"
 
+#include "base/text/cut.h"
 #include "capture/tree.h"
 #include "ring/window.h"
 #include <errno.h>
@@ -230,7 +231,7 @@ int launch_check_steps(const char *steps, struct ops_err *e) {
     char why[200];
     if (steps == NULL || window_parse(&w, steps, why, sizeof why) == 0)
         return 0;
-    return fail(e, OPS_EUSAGE, "--steps '%s': %s", steps, why);
+    return fail(e, OPS_EUSAGE, "--steps '%.*s': %s", CUT(200, steps), why);
 }
 
 int launch_run(const struct run_spec *l, const struct rundir *dir,

@@ -450,14 +450,16 @@ static int name_file(const char *tmp, const char *dir, const char *host,
         if (why != EEXIST && access(*path, F_OK) != 0 &&
             rename(tmp, *path) == 0)
             return 0;
-        if (why != EEXIST)
-            rc = fail(e, OPS_EIO, "%s: cannot be written: %s", *path,
-                      strerror(why));
+        if (why != EEXIST) {
+            fail(e, OPS_EIO, "cannot be written: %s", strerror(why));
+            rc = fail_in(e, *path);
+        }
         free(*path);
         *path = NULL;
         if (rc != 0) return rc;
     }
-    return fail(e, OPS_ELIMIT, "%s: too many profiles of %s", dir, host);
+    fail(e, OPS_ELIMIT, "too many profiles of %s", host);
+    return fail_in(e, dir);
 }
 
 /* Writes bytes to disk, under a hidden name until they are whole. */
@@ -467,8 +469,8 @@ static int write_file(struct sink *s, const char *dir, const char *host,
     if (asprintf(&tmp, "%s/.record.XXXXXX", dir) < 0) return fail_oom(e);
     int fd = mkostemp(tmp, O_CLOEXEC);
     if (fd < 0) {
-        int rc = fail(e, OPS_EIO, "%s: cannot be written: %s", dir,
-                      strerror(errno));
+        fail(e, OPS_EIO, "cannot be written: %s", strerror(errno));
+        int rc = fail_in(e, dir);
         free(tmp);
         return rc;
     }
@@ -482,7 +484,7 @@ static int write_file(struct sink *s, const char *dir, const char *host,
     sink_free(&out);
     if (close(fd) != 0 && rc == 0)
         rc = fail(e, OPS_EIO, "cannot write: %s", strerror(errno));
-    if (rc != 0) fail_in(e, "%s", dir);
+    if (rc != 0) fail_in(e, dir);
     else rc = name_file(tmp, dir, host, path, e);
     unlink(tmp);
     free(tmp);

@@ -4,6 +4,7 @@
  * damaged or belong to others: every byte is checked before it is believed. */
 #include "capture/launch.h"
 
+#include "base/text/cut.h"
 #include "capture/tree.h"
 #include "ring/recover.h"
 #include "ring/text.h"
@@ -40,14 +41,17 @@ static int make_path(const char *path, int *made, struct ops_err *e) {
         *p = '\0';
         if (mkdir(copy, FOLDER_MODE) == 0) ++*made;
         else if (errno != EEXIST)
-            rc = fail(e, OPS_EIO, "%s: cannot make the folder: %s", copy,
+            rc = fail(e, OPS_EIO, "cannot make the folder: %s",
                       strerror(errno));
+        if (rc != 0) fail_in(e, copy);
         *p = was;
         if (was == '\0') break;
     }
     struct stat st;
-    if (rc == 0 && (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode)))
-        rc = fail(e, OPS_EIO, "%s: is not a folder", copy);
+    if (rc == 0 && (stat(copy, &st) != 0 || !S_ISDIR(st.st_mode))) {
+        fail(e, OPS_EIO, "is not a folder");
+        rc = fail_in(e, copy);
+    }
     free(copy);
     return rc;
 }
@@ -74,12 +78,13 @@ static int make_new(struct rundir *d, const char *above, struct ops_err *e) {
             d->name = strdup(name);
             return d->name != NULL ? 0 : fail_oom(e);
         }
-        if (errno != EEXIST)
-            return fail(e, OPS_EIO, "%s: cannot make the folder: %s", d->path,
-                        strerror(errno));
+        if (errno != EEXIST) {
+            fail(e, OPS_EIO, "cannot make the folder: %s", strerror(errno));
+            return fail_in(e, d->path);
+        }
     }
-    return fail(e, OPS_ELIMIT, "%s: %d runs began in this second", above,
-                SAME_SECOND);
+    fail(e, OPS_ELIMIT, "%d runs began in this second", SAME_SECOND);
+    return fail_in(e, above);
 }
 
 static int make_all(const char *logdir, const char *name, struct rundir *d,
@@ -87,9 +92,10 @@ static int make_all(const char *logdir, const char *name, struct rundir *d,
     char *above;
     TRY(make_path(logdir, &d->made, e));
     d->logdir = realpath(logdir, NULL);
-    if (d->logdir == NULL)
-        return fail(e, OPS_EIO, "%s: cannot be found: %s", logdir,
-                    strerror(errno));
+    if (d->logdir == NULL) {
+        fail(e, OPS_EIO, "cannot be found: %s", strerror(errno));
+        return fail_in(e, logdir);
+    }
     if (asprintf(&above, "%s/plugins/profile", d->logdir) < 0)
         return fail_oom(e);
     int rc = make_path(above, &d->made, e);
@@ -202,7 +208,8 @@ void recover_run_dead(const char *dir, const struct tree *tree, bool alone,
             out->rest += closed.ring_events;
             out->drops += closed.dropped;
         } else if (out->failed++ == 0) {
-            snprintf(out->why, sizeof out->why, "%.90s: %.200s", name, why);
+            cut_fmt(out->why, sizeof out->why, "%.*s: %.*s", CUT(90, name),
+                    CUT(200, why));
         }
     }
 }

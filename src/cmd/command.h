@@ -11,6 +11,9 @@
 #include <stdarg.h>
 
 /* Exit codes, fixed by the interface. */
+/* The largest --width and --threads. */
+enum { SHOW_WIDTH_MAX = 100000, LOAD_THREADS_MAX = 1024 };
+
 enum {
     EXIT_DONE = 0,
     EXIT_USAGE = 1,
@@ -118,8 +121,7 @@ struct until_signal {
 };
 
 /* Blocks SIGINT and SIGTERM: until_signal_wait() takes them. */
-int until_signal_start(struct until_signal *l, const struct opts *o,
-                       struct ops_err *e);
+void until_signal_start(struct until_signal *l, const struct opts *o);
 
 /* Waits for the pause to pass. Returns false if that was the last look, or the
  * user wants to stop. */

@@ -31,19 +31,26 @@ static const char formats[] =
     ;
 
 const struct opt program_opts[] = {
-    {"format", 0, OPT_CHOICE, &formats[1], "text", "how to print results"},
+    {"format", 0, OPT_CHOICE, &formats[1], "text",
+     .help = "how to print results"},
     {"run", 0, OPT_TEXT, "NAME", NULL,
-     "this run of a log folder (else the newest)"},
+     .help = "this run of a log folder (else the newest)"},
     {"color", 0, OPT_CHOICE, "auto|always|never", "auto",
-     "colours in text; auto: on a terminal"},
+     .help = "colours in text; auto: on a terminal"},
     {"width", 0, OPT_INT, "N", NULL,
-     "columns of text to fit into; 0: no limit (else the terminal, or 120)"},
-    {"threads", 0, OPT_INT, "N", "0", "threads for reading; 0: as many as pay"},
+     .help =
+         "columns of text to fit into; 0: no limit (else the terminal, or 120)",
+     .limits = {0, SHOW_WIDTH_MAX}},
+    {"threads", 0, OPT_INT, "N", "0",
+     .help = "threads for reading; 0: as many as pay",
+     .limits = {0, LOAD_THREADS_MAX}},
     {"quiet", 'q', OPT_FLAG, NULL, NULL,
-     "print the table alone; record prints nothing"},
-    {"verbose", 'v', OPT_FLAG, NULL, NULL, "print every column and every note"},
-    {"help", 'h', OPT_FLAG, NULL, NULL, "help on the command, and stop"},
-    {"version", 'V', OPT_FLAG, NULL, NULL, "the version, and stop"},
+     .help = "print the table alone; record prints nothing"},
+    {"verbose", 'v', OPT_FLAG, NULL, NULL,
+     .help = "print every column and every note"},
+    {"help", 'h', OPT_FLAG, NULL, NULL,
+     .help = "help on the command, and stop"},
+    {"version", 'V', OPT_FLAG, NULL, NULL, .help = "the version, and stop"},
     {0},
 };
 
@@ -118,18 +125,12 @@ static void stop_signals(sigset_t *set) {
     sigaddset(set, SIGHUP);
 }
 
-int until_signal_start(struct until_signal *l, const struct opts *o,
-                       struct ops_err *e) {
+void until_signal_start(struct until_signal *l, const struct opts *o) {
     sigset_t set;
     l->left = opts_given(o, "count") ? opts_int(o, "count") : -1;
     l->pause_s = opts_float(o, "interval");
-    if (opts_given(o, "count") && l->left < 1)
-        return fail(e, OPS_EUSAGE, "--count needs 1 or more");
-    if (!(l->pause_s >= 0.01 && l->pause_s <= 86400))
-        return fail(e, OPS_EUSAGE, "--interval needs 0.01 to 86400 seconds");
     stop_signals(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    return 0;
 }
 
 bool until_signal_wait(struct until_signal *l) {

@@ -86,7 +86,7 @@ static int draft_publish(struct draft *d, bool force, struct ops_err *e) {
 static int write_file(const struct trace *t, struct export_form form,
                       const char *out, bool force, struct ops_err *e) {
     struct draft d;
-    if (draft_open(&d, out, e) != 0) return fail_in(e, "%s", out);
+    if (draft_open(&d, out, e) != 0) return fail_in(e, out);
     int rc = export_write(t, form, d.fd, e);
     /* close() tells what a network could not write; but when its descriptor
      * closes, a file without a name is gone */
@@ -97,7 +97,7 @@ static int write_file(const struct trace *t, struct export_form form,
     if (rc != 0 && d.named) unlink(d.tmp);
     close(d.fd);
     free(d.tmp);
-    return rc == 0 ? 0 : fail_in(e, "%s", out);
+    return rc == 0 ? 0 : fail_in(e, out);
 }
 
 /* May OUT be written? A device or a folder is never replaced. */
@@ -105,12 +105,11 @@ static int check_out(const char *out, bool force, struct ops_err *e) {
     struct stat st;
     if (lstat(out, &st) != 0) return 0;
     if (stat(out, &st) == 0 && !S_ISREG(st.st_mode))
-        return fail(e, OPS_EUSAGE,
-                    "%s: is not a file; '-' with --to NAME "
-                    "writes to standard output",
-                    out);
-    if (force) return 0;
-    return fail(e, OPS_EUSAGE, "%s: exists already; --force replaces it", out);
+        fail(e, OPS_EUSAGE,
+             "is not a file; '-' with --to NAME writes to standard output");
+    else if (force) return 0;
+    else fail(e, OPS_EUSAGE, "exists already; --force replaces it");
+    return fail_in(e, out);
 }
 
 static int convert_run(const struct opts *o, int argc, char **argv,
@@ -142,8 +141,8 @@ static int convert_run(const struct opts *o, int argc, char **argv,
 
 static const struct opt convert_opts[] = {
     {"to", 0, OPT_TEXT, "NAME", NULL,
-     "the format to write, where OUT's suffix does not tell"},
-    {"force", 0, OPT_FLAG, NULL, NULL, "replace OUT if it is there"},
+     .help = "the format to write, where OUT's suffix does not tell"},
+    {"force", 0, OPT_FLAG, NULL, NULL, .help = "replace OUT if it is there"},
     {0},
 };
 

@@ -86,10 +86,11 @@ static void put_exports(struct sink *out) {
 }
 
 static void put_notes(struct sink *out) {
+    char text[NOTE_TEXT];
     sink_puts(out, "Everything that was skipped, mended or inferred is counted "
                    "in a note.\n\n");
     for (int i = 0; i < NOTE_COUNT; i++)
-        put_entry(out, note_name(i), note_text(i), OPTION_WIDTH);
+        put_entry(out, note_name(i), note_text(i, 2, text), OPTION_WIDTH);
 }
 
 static void put_exits(struct sink *out) {
@@ -262,7 +263,8 @@ static int help_run(const struct opts *o, int argc, char **argv,
 }
 
 static const struct opt help_opts[] = {
-    {"man", 0, OPT_FLAG, NULL, NULL, "the manual page as roff, for man -l -"},
+    {"man", 0, OPT_FLAG, NULL, NULL,
+     .help = "the manual page as roff, for man -l -"},
     {0},
 };
 

@@ -4,6 +4,7 @@
  * exits. */
 #include "analyze/analyze.h"
 #include "base/io/file.h"
+#include "base/text/cut.h"
 #include "base/text/suggest.h"
 #include "cmd/command.h"
 #include "cmd/help.h"
@@ -25,7 +26,7 @@ static int long_option(struct opts *o, int argc, char **argv, int *i,
     const char *word = argv[*i] + 2, *eq = strchr(word, '=');
     size_t n = eq ? (size_t)(eq - word) : strlen(word);
     if (n >= sizeof name)
-        return fail(e, OPS_EUSAGE, "unknown option '--%.40s...'", word);
+        return fail(e, OPS_EUSAGE, "unknown option '--%.*s...'", CUT(40, word));
     memcpy(name, word, n);
     name[n] = '\0';
     const struct opt *p = opts_find(o, name);

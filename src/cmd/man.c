@@ -120,9 +120,10 @@ void man_put(struct sink *out) {
     sink_puts(out, ".SH FORMATS\n");
     for (size_t i = 0; importers[i] != NULL; i++)
         put_item(out, importers[i]->format.name, NULL, importers[i]->help);
+    char text[NOTE_TEXT];
     sink_puts(out, ".SH NOTES\n");
     for (int i = 0; i < NOTE_COUNT; i++)
-        put_item(out, note_name(i), NULL, note_text(i));
+        put_item(out, note_name(i), NULL, note_text(i, 2, text));
     sink_puts(out, ".SH EXIT STATUS\n");
     for (const struct exit_help *p = exit_helps; p->text != NULL; p++) {
         char code[2] = {(char)('0' + p->code), '\0'};

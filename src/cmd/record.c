@@ -181,14 +181,11 @@ static int record_run(const struct opts *o, int argc, char **argv,
         return fail(e, OPS_EUSAGE,
                     "record takes a program: opscope record -- "
                     "PROGRAM ARGS");
-    int64_t wait = opts_int(o, "wait");
-    if (wait < 0 || wait > INT32_MAX)
-        return fail(e, OPS_EUSAGE, "--wait takes seconds, 0 or more");
     /* clang-format off */
     struct run_spec l = {
         .argv = argv, .steps = opts_text(o, "steps"),
         .host = opts_text(o, "host"), .flight = opts_flag(o, "flight"),
-        .alone = !opts_given(o, "run"), .linger_ms = wait * 1000,
+        .alone = !opts_given(o, "run"), .linger_ms = opts_int(o, "wait") * 1000,
     };
     /* clang-format on */
     struct rundir dir;
@@ -218,15 +215,19 @@ static int record_run(const struct opts *o, int argc, char **argv,
 
 static const struct opt record_opts[] = {
     {"output", 'o', OPT_TEXT, "DIR", NULL,
-     "the log folder (else OPSCOPE_LOGDIR, or ./" DEFAULT_DIR ")"},
+     .help = "the log folder (else OPSCOPE_LOGDIR, or ./" DEFAULT_DIR ")"},
     {"steps", 0, OPT_TEXT, "WHICH", NULL,
-     "which steps to record: 100..102, 1,10,100, every 50, 10s..20s"},
+     .help = "which steps to record: 100..102, 1,10,100, every 50, 10s..20s"},
     {"flight", 0, OPT_FLAG, NULL, NULL,
-     "keep only the last events, write them at a crash or on demand"},
-    {"host", 0, OPT_TEXT, "NAME", NULL, "the host's name in the profiles"},
+     .help = "keep only the last events, write them at a crash or on demand"},
+    {"host", 0, OPT_TEXT, "NAME", NULL,
+     .help = "the host's name in the profiles"},
     {"wait", 0, OPT_INT, "SECONDS", "10",
-     "how long to wait for children that still record after the program"},
-    {"no-overview", 0, OPT_FLAG, NULL, NULL, "do not show the overview"},
+     .help =
+         "how long to wait for children that still record after the program",
+     .limits = {0, INT32_MAX}},
+    {"no-overview", 0, OPT_FLAG, NULL, NULL,
+     .help = "do not show the overview"},
     {0},
 };
 

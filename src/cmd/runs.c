@@ -96,9 +96,10 @@ static int runs_run(const struct opts *o, int argc, char **argv,
 
 static const struct opt runs_opts[] = {
     {"read", 0, OPT_CHOICE, "small|all|none", "small",
-     "which runs are read, for hosts, ranks and steps: small ones, up to 32 "
-     "MiB "
-     "of files"},
+     .help = "which runs are read, for hosts, ranks and steps: small ones, up "
+             "to 32 "
+             "MiB "
+             "of files"},
     {0},
 };
 

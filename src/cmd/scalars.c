@@ -29,10 +29,7 @@ static int view_of(const struct opts *o, struct scalar_view *v,
     *v = (struct scalar_view){.run = opts_text(o, "run"),
                               .tag = opts_text(o, "tag")};
     v->by_step = opts_range(o, "steps", &v->from, &v->to);
-    int64_t window = opts_int(o, "window");
-    if (window < 0)
-        return fail(e, OPS_EUSAGE, "--window needs 0 (all) or more points");
-    v->window = (size_t)window;
+    v->window = (size_t)opts_int(o, "window");
     v->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     v->spark = show_as(o)->terminal ? SPARK_WIDTH : 0;
     return 0;
@@ -109,7 +106,7 @@ static int follow(struct logdir *l, const struct scalar_view *v,
     struct until_signal turns;
     struct scalar_cursor seen = {0};
     struct result r;
-    TRY(until_signal_start(&turns, o, e));
+    until_signal_start(&turns, o);
     TRY(scalar_new_points(&l->scalars, v, &seen, &r, e));
     int rc = 0;
     if (show_as(o)->appends) {
@@ -142,14 +139,18 @@ static int scalars_run(const struct opts *o, int argc, char **argv,
 }
 
 static const struct opt scalars_opts[] = {
-    {"tag", 0, OPT_TEXT, "GLOB", NULL, "only tags that match; --run likewise"},
-    {"points", 0, OPT_FLAG, NULL, NULL, "every point of the scalars"},
+    {"tag", 0, OPT_TEXT, "GLOB", NULL,
+     .help = "only tags that match; --run likewise"},
+    {"points", 0, OPT_FLAG, NULL, NULL, .help = "every point of the scalars"},
     {"window", 0, OPT_INT, "N", "20",
-     "points that the mean looks back over; 0: all"},
+     .help = "points that the mean looks back over; 0: all",
+     .limits = {0, OPT_NO_END}},
     {"follow", 'f', OPT_FLAG, NULL, NULL,
-     "go on, and print each new point, until Ctrl-C"},
-    {"interval", 0, OPT_FLOAT, "S", "1", "with --follow: look every S seconds"},
-    {"count", 0, OPT_INT, "N", NULL, "with --follow: stop after N looks"},
+     .help = "go on, and print each new point, until Ctrl-C"},
+    {"interval", 0, OPT_FLOAT, "S", "1",
+     .help = "with --follow: look every S seconds", .limits = {0.01, 86400}},
+    {"count", 0, OPT_INT, "N", NULL,
+     .help = "with --follow: stop after N looks", .limits = {1, OPT_NO_END}},
     {0},
 };
 

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { PIPE_WIDTH = 120, WIDTH_MAX = 100000 };
+enum { PIPE_WIDTH = 120 };
 
 const struct presenter *show_as(const struct opts *o) {
     return presenter_find(opts_text(o, "format"));
@@ -18,15 +18,12 @@ const struct presenter *show_as(const struct opts *o) {
 
 /* Returns the width of the screen that fd is. */
 static int width_of(const struct opts *o, int fd) {
-    if (opts_given(o, "width")) {
-        int64_t w = opts_int(o, "width");
-        return w < 0 || w > WIDTH_MAX ? 0 : (int)w;
-    }
+    if (opts_given(o, "width")) return (int)opts_int(o, "width");
     struct winsize ws;
     if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0) return ws.ws_col;
     const char *env = getenv("COLUMNS");
     int w = env ? atoi(env) : 0;
-    return w > 0 && w < WIDTH_MAX ? w : PIPE_WIDTH;
+    return w > 0 && w <= SHOW_WIDTH_MAX ? w : PIPE_WIDTH;
 }
 
 int show_width(const struct opts *o) { return width_of(o, STDOUT_FILENO); }

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/io/sink.h"
+#include "base/text/cut.h"
 #include "cmd/command.h"
 #include "cmd/watch_target.h"
 #include "import/import.h"
@@ -154,9 +155,10 @@ static void watch_row(const struct result *r, size_t row, size_t width,
     sink_memory(&line);
     put_amount(r, row, amount, sizeof amount);
     if (run != NULL)
-        snprintf(where, sizeof where, "%s%.200s%sstep %lld",
-                 strcmp(run, ".") ? "" : "", strcmp(run, ".") ? run : "",
-                 strcmp(run, ".") ? "  " : "", (long long)step.i);
+        cut_fmt(where, sizeof where, "%s%.*s%sstep %lld",
+                strcmp(run, ".") ? "" : "",
+                CUT(200, strcmp(run, ".") ? run : ""),
+                strcmp(run, ".") ? "  " : "", (long long)step.i);
     const char *name = text_at(r, row, METRIC);
     text_put_fit(&line, name, NAME, "...");
     size_t wide = text_width(name);
@@ -301,14 +303,14 @@ static int look(struct watch *w, const struct opts *o, struct ops_err *e) {
     const struct watch_target *t = &w->target;
     char who[120] = "no program writes here now";
     if (t->nprocs == 1)
-        snprintf(who, sizeof who, "%s (pid %d)", t->procs[0].name,
-                 t->procs[0].pid);
+        cut_fmt(who, sizeof who, "%s (pid %d)", t->procs[0].name,
+                t->procs[0].pid);
     else if (t->nprocs > 1)
-        snprintf(who, sizeof who, "%zu processes of %s", t->nprocs,
-                 t->procs[0].name);
-    else if (t->ended) snprintf(who, sizeof who, "the program has ended");
-    snprintf(title, sizeof title, "%.300s  %s",
-             t->logdir ? t->logdir : "no log folder is known", who);
+        cut_fmt(who, sizeof who, "%zu processes of %s", t->nprocs,
+                t->procs[0].name);
+    else if (t->ended) cut_fmt(who, sizeof who, "the program has ended");
+    cut_fmt(title, sizeof title, "%.*s  %s",
+            CUT(300, t->logdir ? t->logdir : "no log folder is known"), who);
     rc = watch_draw(&w->draw, title, &r, o, e);
     result_free(&r);
     return rc;
@@ -322,7 +324,7 @@ static int watch_run(const struct opts *o, int argc, char **argv,
         return fail(e, OPS_EUSAGE,
                     "watch needs one log folder or the number "
                     "of a process");
-    TRY(until_signal_start(&turns, o, e));
+    until_signal_start(&turns, o);
     TRY(watch_target_open(&w.target, argv[0], e));
     const char *term = getenv("TERM");
     w.draw.in_place = isatty(STDOUT_FILENO) && term != NULL &&
@@ -341,9 +343,11 @@ static int watch_run(const struct opts *o, int argc, char **argv,
 
 static const struct opt watch_opts[] = {
     {"tag", 0, OPT_TEXT, "GLOB", NULL,
-     "only scalars whose tag matches; --run likewise"},
-    {"interval", 0, OPT_FLOAT, "S", "1", "look every S seconds"},
-    {"count", 0, OPT_INT, "N", NULL, "stop after N looks"},
+     .help = "only scalars whose tag matches; --run likewise"},
+    {"interval", 0, OPT_FLOAT, "S", "1", .help = "look every S seconds",
+     .limits = {0.01, 86400}},
+    {"count", 0, OPT_INT, "N", NULL, .help = "stop after N looks",
+     .limits = {1, OPT_NO_END}},
     {0},
 };
 

@@ -129,8 +129,10 @@ int watch_target_open(struct watch_target *w, const char *arg,
     errno = 0;
     long long pid = strtoll(arg, &end, 10);
     if (*arg == '\0' || *end != '\0' || pid <= 0 || pid > INT32_MAX ||
-        errno != 0)
-        return fail(e, OPS_EIO, "%s: cannot open: %s", arg, strerror(err));
+        errno != 0) {
+        fail(e, OPS_EIO, "cannot open: %s", strerror(err));
+        return fail_in(e, arg);
+    }
     w->by_pid = true;
     w->pid = (int32_t)pid;
     if (!runs(w->pid, &w->procs[0]))

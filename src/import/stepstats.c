@@ -19,6 +19,7 @@
 #include "import/import.h"
 
 #include "base/pb.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/trace_fill.h"
@@ -287,9 +288,8 @@ static uint32_t node_track(struct stats *s, const struct node *n) {
     int64_t tid = d->threads ? (int64_t)n->thread : (int64_t)n->lane;
     uint32_t tr = trace_track(s->t, s->source, TRACK_THREAD, pid, tid);
     char text[320];
-    int width = (int)(d->name.n < 256 ? d->name.n : 256);
-    snprintf(text, sizeof text, "%.*s %s %" PRId64, width,
-             (const char *)d->name.p, d->threads ? "thread" : "lane", tid);
+    cut_fmt(text, sizeof text, "%.*s %s %" PRId64, CUT_BYTES(256, d->name),
+            d->threads ? "thread" : "lane", tid);
     if (!s->t->oom && !s->t->tracks[tr].named)
         trace_track_name(s->t, tr, bytes_of(text));
     return tr;

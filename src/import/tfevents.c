@@ -6,6 +6,7 @@
  * scalars` shows all of it, through the same reader (summary.h). */
 #include "import/import.h"
 
+#include "base/text/cut.h"
 #include "model/trace_fill.h"
 #include "scalars/summary.h"
 #include <inttypes.h>
@@ -41,7 +42,8 @@ static void put_series(struct trace *t, uint32_t source,
         trace_note(t, NOTE_SUMMARY_SKIPPED, v->n);
         if (v->kind != SERIES_TEXT || texts++ >= TEXT_METAS) continue;
         char key[META_TEXT];
-        snprintf(key, sizeof key, "text %.200s", strs_text(&s->strs, v->tag));
+        cut_fmt(key, sizeof key, "text %.*s",
+                CUT(200, strs_text(&s->strs, v->tag)));
         struct bytes text = bytes_of(v->text != NULL ? v->text : "");
         if (text.n > META_TEXT) text.n = META_TEXT;
         trace_meta(t, source, key, text);

@@ -24,9 +24,9 @@ static int add_path(const char *path, const char *run_name, struct files *to,
                     struct profiles *out, struct ops_err *e) {
     struct run_list runs;
     const struct run *run;
-    if (runs_find(path, &runs, e) != 0) return fail_in(e, "%s", path);
+    if (runs_find(path, &runs, e) != 0) return fail_in(e, path);
     int rc = runs_pick(&runs, run_name, &run, e);
-    if (rc != 0) fail_in(e, "%s", path);
+    if (rc != 0) fail_in(e, path);
     if (rc == 0 && runs.n > 1 && run_name == NULL && out->remark == NULL &&
         asprintf(&out->remark,
                  "%zu runs in %s: this is the newest, %s; 'opscope runs' "

@@ -234,10 +234,10 @@ static void say_rest(struct result *r, const char *path,
         if (lost++ < NAMED)
             result_missing(r, l->shut[i].path, l->shut[i].why, l->shut[i].fix);
     if (lost > NAMED)
-        result_remark(r,
-                      "%zu more files and folders cannot be read, or hold "
-                      "nothing.",
-                      lost - NAMED);
+        result_remark_n(r, lost - NAMED,
+                        "%zu more [file or folder|files and folders] "
+                        "cannot be read, or hold[s|] nothing.",
+                        lost - NAMED);
 }
 
 static int fill(const char *path, const struct run_list *l,
@@ -265,7 +265,7 @@ int run_table(const char *path, const struct run_table_ask *ask,
               struct result *out, struct ops_err *e) {
     struct run_list l;
     *out = (struct result){0};
-    if (runs_find(path, &l, e) != 0) return fail_in(e, "%s", path);
+    if (runs_find(path, &l, e) != 0) return fail_in(e, path);
     for (size_t i = 0; i < l.n; i++) /* a file that was named itself */
         for (size_t k = 0; k < l.v[i].n; k++) {
             struct run_file *f = &l.v[i].files[k];

@@ -424,8 +424,7 @@ static int load_file(struct loaded_file *p, const struct import_opts *o,
     p->t = trace_new();
     int rc = p->t ? import_file_by(p->importer, p->path, p->t, o, e)
                   : fail_oom(e);
-    if (rc != 0 && e != NULL && e->text[0] != '\0')
-        rc = fail_in(e, "%s", p->path);
+    if (rc != 0 && e != NULL && e->text[0] != '\0') rc = fail_in(e, p->path);
     if (rc == 0) {
         /* What a file's name tells and its contents did not: the rank, the
          * host. */

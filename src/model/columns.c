@@ -5,6 +5,7 @@
 #include "model/columns.h"
 
 #include "base/array.h"
+#include "base/text/cut.h"
 #include "base/text/suggest.h"
 #include <stdio.h>
 #include <string.h>
@@ -94,7 +95,8 @@ int result_no_col(const struct result *r, const char *text, size_t n,
                   struct ops_err *e) {
     char list[320] = "", word[64], near[80] = "";
     size_t used = 0;
-    snprintf(word, sizeof word, "%.*s", (int)(n < 48 ? n : 48), text);
+    struct bytes asked = {(const uint8_t *)text, n};
+    cut_fmt(word, sizeof word, "%.*s", CUT_BYTES(48, asked));
     struct suggest s = suggest_for(word);
     for (size_t c = 0; c < r->ncols; c++) {
         const char *name = r->cols[c].name;

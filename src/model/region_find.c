@@ -11,6 +11,7 @@
 #include "model/region_find.h"
 
 #include "base/err.h"
+#include "base/text/cut.h"
 #include "base/text/glob.h"
 #include "base/vec.h"
 #include "model/span_class.h"
@@ -207,20 +208,20 @@ static int say_none(const struct trace *t, const char *glob,
     }
     for (; i < n && i < LISTED; i++) {
         char one[96];
-        int k = snprintf(one, sizeof one, "%s%.60s (%llu)", i > 0 ? ", " : "",
-                         strs_text(&t->strs, v[i].name),
-                         (unsigned long long)v[i].n);
-        if (k < 0 || len + (size_t)k > 300) break;
-        memcpy(text + len, one, (size_t)k + 1);
-        len += (size_t)k;
+        size_t k = cut_fmt(one, sizeof one, "%s%.*s (%llu)", i > 0 ? ", " : "",
+                           CUT(60, strs_text(&t->strs, v[i].name)),
+                           (unsigned long long)v[i].n);
+        if (len + k > 300) break;
+        memcpy(text + len, one, k + 1);
+        len += k;
     }
     free(v);
     if (n == 0)
         return fail(e, OPS_EUSAGE,
-                    "no region matches '%.100s': the profile has no host spans",
-                    glob);
+                    "no region matches '%.*s': the profile has no host spans",
+                    CUT(100, glob));
     if (i < n) snprintf(text + len, sizeof text - len, ", %zu more", n - i);
-    return fail(e, OPS_EUSAGE, "no region matches '%.60s'; %s %s", glob,
+    return fail(e, OPS_EUSAGE, "no region matches '%.*s'; %s %s", CUT(60, glob),
                 level == LEVEL_NAMED + 1 ? "there are"
                                          : "nobody named any, and there are",
                 text);

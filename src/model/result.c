@@ -11,6 +11,8 @@
 #include "base/pb.h"
 #include "base/pbw.h"
 #include "base/sort.h"
+#include "base/text/cut.h"
+#include "base/text/plural.h"
 #include "base/vec.h"
 #include "model/format.h"
 #include "model/region.h"
@@ -278,7 +280,16 @@ void result_remark(struct result *r, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    cut_vfmt(text, sizeof text, fmt, ap);
+    va_end(ap);
+    add_remark(r, text);
+}
+
+void result_remark_n(struct result *r, uint64_t n, const char *fmt, ...) {
+    char words[1024], text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    cut_vfmt(text, sizeof text, plural_put(words, sizeof words, fmt, n), ap);
     va_end(ap);
     add_remark(r, text);
 }
@@ -311,27 +322,28 @@ void result_lacks(struct result *r, const char *what, const char *why,
     add_missing(r, what, why, fix, true);
 }
 
-/* Adds to the note of that id, made when new. */
-static void add_note(struct result *r, const char *id, const char *text,
-                     uint64_t count, bool detail) {
-    for (size_t i = 0; i < r->nnotes; i++) {
-        if (strcmp(r->notes[i].id, id) != 0) continue;
-        r->notes[i].count += count;
-        return;
-    }
-    if (!VEC_ROOM(r->notes, r->nnotes, r->cap_notes)) {
-        r->oom = true;
-        return;
-    }
-    struct result_note n = {keep(r, id), keep(r, text), count, detail};
-    if (!r->oom) r->notes[r->nnotes++] = n;
-}
-
 void result_note(struct result *r, int note, uint64_t count) {
     assert(note >= 0 && note < NOTE_COUNT);
-    if (count > 0)
-        add_note(r, note_name(note), note_text(note), count,
-                 note_class(note) == NOTE_CLASS_DETAIL);
+    if (count == 0) return;
+    char text[NOTE_TEXT];
+    size_t i = 0;
+    while (i < r->nnotes && r->notes[i].note != note) i++;
+    if (i == r->nnotes) {
+        if (!VEC_ROOM(r->notes, r->nnotes, r->cap_notes)) {
+            r->oom = true;
+            return;
+        }
+        struct result_note n = {.id = keep(r, note_name(note)),
+                                .note = note,
+                                .detail = note_class(note) ==
+                                          NOTE_CLASS_DETAIL};
+        if (r->oom) return;
+        r->notes[r->nnotes++] = n;
+    }
+    struct result_note *n = &r->notes[i];
+    uint64_t before = n->count;
+    n->count += count;
+    if (before <= 1) n->text = keep(r, note_text(note, n->count, text));
 }
 
 void result_source(struct result *r, struct result_source s) {
@@ -585,8 +597,7 @@ int result_join(struct result *a, const struct result *b, struct ops_err *e) {
         add_missing(a, b->missing[i].what, b->missing[i].why, b->missing[i].fix,
                     b->missing[i].detail);
     for (size_t i = 0; i < b->nnotes; i++)
-        add_note(a, b->notes[i].id, b->notes[i].text, b->notes[i].count,
-                 b->notes[i].detail);
+        result_note(a, b->notes[i].note, b->notes[i].count);
     if (b->decimals > a->decimals) a->decimals = b->decimals;
     return result_done(a, e);
 }

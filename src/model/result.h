@@ -132,8 +132,9 @@ struct result {
     } * missing;
     size_t nmissing, cap_missing;
     struct result_note {
-        char *id, *text;
+        char *id, *text; /* which reads well behind the count */
         uint64_t count;
+        int note;    /* enum note_id */
         bool detail; /* no loss and nothing mended: text shows it with -v */
     } * notes;
     size_t nnotes, cap_notes;
@@ -181,6 +182,9 @@ void cell_bool(struct result *r, const char *col, bool v);
 /* Adds one sentence for the reader. */
 void result_remark(struct result *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same, with words that agree with a count of n: see base/text/plural.h. */
+void result_remark_n(struct result *r, uint64_t n, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Says what was not recorded. The second is for what the table can do without:
  * see result_missing.detail. */
 void result_missing(struct result *r, const char *what, const char *why,

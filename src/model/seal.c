@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/par.h"
 #include "base/sort.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/hlo/hlo.h"
 #include "model/region.h"
@@ -477,7 +478,7 @@ static void name_stream(struct trace *t, struct track *tr) {
     const char *device = strs_text(&t->strs, t->devices[tr->device].label);
     const char *old = strs_text(&t->strs, tr->name);
     if (strncmp(old, device, strlen(device)) == 0) return;
-    snprintf(name, sizeof name, "%s %s", device, old);
+    cut_fmt(name, sizeof name, "%s %s", device, old);
     tr->name = trace_str(t, bytes_of(name));
 }
 

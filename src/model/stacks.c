@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "names/frame_name.h"
 #include <assert.h>
@@ -104,7 +105,7 @@ static struct bytes telling(struct bytes path) {
 
 /* Appends as much of b as fits. Returns the new length. */
 static size_t put(char *buf, size_t cap, size_t len, struct bytes b) {
-    size_t n = b.n < cap - 1 - len ? b.n : cap - 1 - len;
+    size_t n = cut_bytes_at(b, cap - 1 - len);
     if (n > 0) memcpy(buf + len, b.p, n);
     buf[len + n] = '\0';
     return len + n;

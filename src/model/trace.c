@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/io/file.h"
 #include "base/sum.h"
+#include "base/text/plural.h"
 #include "base/vec.h"
 #include "model/format.h"
 #include "model/hlo/hlo.h"
@@ -582,9 +583,9 @@ const char *note_name(enum note_id id) {
     return notes[id].name;
 }
 
-const char *note_text(enum note_id id) {
+const char *note_text(enum note_id id, uint64_t n, char buf[NOTE_TEXT]) {
     assert(id < NOTE_COUNT);
-    return notes[id].text;
+    return plural_put(buf, NOTE_TEXT, notes[id].text, n);
 }
 
 const char *note_fix(enum note_id id) {

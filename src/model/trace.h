@@ -523,10 +523,13 @@ size_t stack_text(const struct trace *t, uint32_t stack, int n, char *buf,
 const char *trace_meta_get(const struct trace *t, uint32_t source,
                            const char *key);
 
-/* Return what notes.def says of a note: its name on screen, its sentence, how
- * to avoid it next time (or NULL), and whether it is a loss. */
+enum { NOTE_TEXT = 400 }; /* room for a note's sentence */
+
+/* Return what notes.def says of a note: its name on screen, its sentence behind
+ * a count of n (in buf), how to avoid it next time (or NULL), and whether it is
+ * a loss. */
 const char *note_name(enum note_id id);
-const char *note_text(enum note_id id);
+const char *note_text(enum note_id id, uint64_t n, char buf[NOTE_TEXT]);
 const char *note_fix(enum note_id id);
 enum note_class note_class(enum note_id id);
 

@@ -62,6 +62,16 @@ bool name_is_compiled_region(struct bytes name) {
     return pattern_in(list, name);
 }
 
+bool name_is_inductor_kernel(struct bytes name) {
+    static const char *const list[] = {"triton_poi_*",  "triton_red_*",
+                                       "triton_per_*",  "triton_mix_*",
+                                       "triton_for_*",  "triton_tem_*",
+                                       "triton_spl_*",  "triton_mm*",
+                                       "triton_unk_*",  "triton__*",
+                                       "triton_flex_*", NULL};
+    return pattern_in(list, name);
+}
+
 /* Returns the number that ends at p, and moves p before it; -1 if there is none
  * or it is too long. */
 static int64_t digits_before(struct bytes s, size_t *p) {

@@ -36,6 +36,10 @@ enum compile_class compile_classify(struct bytes name);
 /* Does compiled code run in it: a compiled region, or what stands for one? */
 bool name_is_compiled_region(struct bytes name);
 
+/* Is it a kernel that torch.compile wrote, or the launch of one? Kernels that
+ * people write in Triton have other names. */
+bool name_is_inductor_kernel(struct bytes name);
+
 /* Does it call a function that was compiled: of jax.jit, of tf.function? */
 bool name_is_compiled_call(struct bytes name);
 

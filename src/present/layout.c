@@ -121,20 +121,64 @@ static void put_float(struct sink *out, double v, int decimals, bool digits) {
     else sink_printf(out, "%.*f", decimals, v);
 }
 
-size_t cell_indent(const struct result *r, size_t row, size_t col) {
-    enum { LEVEL = 2, MOST = 40 };
+/* Returns the depth of a row of a tree, 0 of any other. */
+static size_t row_depth(const struct result *r, size_t row, size_t col) {
     if (!(r->cols[col].flags & COL_INDENT)) return 0;
     int depth = result_find_col(r, "depth");
     if (depth < 0) return 0;
     struct cell c = result_cell(r, row, (size_t)depth);
-    if (c.null || c.i <= 0) return 0;
-    return c.i > MOST / LEVEL ? MOST : (size_t)c.i * LEVEL;
+    return c.null || c.i <= 0 ? 0 : (size_t)c.i;
+}
+
+size_t cell_lead(const struct table *t, size_t row, size_t col,
+                 char lead[LEAD_MAX]) {
+    const struct tree_shape *s = &t->tree;
+    size_t depth = row_depth(t->r, row, col);
+    bool fits = s->level == 0 || depth <= s->most / s->level;
+    int blanks = (int)(fits ? depth * s->level : s->most);
+    int n = snprintf(lead, LEAD_MAX, "%*s", blanks, "");
+    if (!fits && s->numbers)
+        n += snprintf(lead + n, LEAD_MAX - (size_t)n, "[%zu] ", depth);
+    return (size_t)n;
+}
+
+bool table_has_numbers(const struct table *t) {
+    const struct tree_shape *s = &t->tree;
+    return s->numbers && s->level > 0 && s->deepest > s->most / s->level;
+}
+
+enum { INDENT_MAX = 40 };
+
+/* Sees how deep the rows are; while there is room two blanks are a level. */
+static void measure_tree(struct table *t) {
+    t->tree = (struct tree_shape){0, 2, INDENT_MAX, true};
+    for (size_t c = 0; c < t->r->ncols; c++)
+        for (size_t i = 0;
+             (t->r->cols[c].flags & COL_INDENT) && i < t->r->nrows; i++) {
+            size_t depth = row_depth(t->r, i, c);
+            if (depth > t->tree.deepest) t->tree.deepest = depth;
+        }
+}
+
+/* Indents by what is left of a column that is narrower than its cells: one
+ * blank a level where two are too much, and never more than half of it. */
+static void shape_tree(struct table *t, const struct lane *l) {
+    struct tree_shape *s = &t->tree;
+    if (l->width >= l->cells) return;
+    size_t half = l->width / 2;
+    if (s->deepest * 2 > half) s->level = 1;
+    s->most = half < INDENT_MAX ? half : INDENT_MAX;
+    if (s->deepest * s->level <= s->most) return;
+    size_t number = 3; /* "[12] " */
+    for (size_t d = s->deepest; d > 0; d /= 10) number++;
+    s->numbers = number <= half;
+    if (s->numbers && s->most + number > half) s->most = half - number;
 }
 
 void cell_draw(struct table *t, size_t row, size_t col) {
     struct cell c = result_cell(t->r, row, col);
     const struct lane *l = &t->lanes[col];
-    char num[NUMBER_MAX];
+    char num[NUMBER_MAX], lead[LEAD_MAX];
     t->cell.n = 0;
     if (c.null) {
         sink_putc(&t->cell, '-');
@@ -142,7 +186,8 @@ void cell_draw(struct table *t, size_t row, size_t col) {
     }
     switch (t->r->cols[col].type) {
     case COL_TEXT:
-        sink_repeat(&t->cell, " ", cell_indent(t->r, row, col));
+        cell_lead(t, row, col, lead);
+        sink_puts(&t->cell, lead);
         text_put(&t->cell, c.s);
         break;
     case COL_INT:
@@ -467,6 +512,7 @@ static void fit(struct table *t) {
 
 void table_layout(struct table *t) {
     bool any = false;
+    measure_tree(t);
     for (size_t c = 0; c < t->r->ncols; c++) measure(t, c);
     for (size_t c = 0; c < t->r->ncols; c++) {
         struct lane *l = &t->lanes[c];
@@ -478,4 +524,6 @@ void table_layout(struct table *t) {
     /* rows that nothing names are still rows */
     if (!any && t->r->ncols > 0) t->lanes[0].place = PLACE_TABLE;
     if (t->st->width > 0) fit(t);
+    for (size_t c = 0; c < t->r->ncols; c++)
+        if (t->r->cols[c].flags & COL_INDENT) shape_tree(t, &t->lanes[c]);
 }

@@ -56,6 +56,12 @@ struct table {
     size_t first, end;  /* the rows at hand: cuts hold for them */
     struct arena arena; /* of their texts */
     size_t shown;       /* rows */
+    struct tree_shape {
+        size_t deepest; /* of the rows */
+        size_t level;   /* blanks for each level ... */
+        size_t most;    /* ... up to so many in all */
+        bool numbers;   /* deeper rows have their depth before the name */
+    } tree;             /* of a COL_INDENT column */
 };
 
 /* Writes a cell's text into t->cell, names not yet shortened. */
@@ -64,8 +70,16 @@ void cell_draw(struct table *t, size_t row, size_t col);
 /* Returns the scratch cell as a string; "" if memory ran out. */
 const char *cell_string(struct table *t);
 
-/* Returns the blanks before a cell of a tree: two a level, if there is room. */
-size_t cell_indent(const struct result *r, size_t row, size_t col);
+enum { LEAD_MAX = 80 };
+
+/* Writes what stands before the name of a row of a tree: blanks by its depth,
+ * and its depth as a number where there is no room for more of them, so that no
+ * row looks like a sister of its parent. Returns the columns that it takes. */
+size_t cell_lead(const struct table *t, size_t row, size_t col,
+                 char lead[LEAD_MAX]);
+
+/* Has a row its depth as a number? */
+bool table_has_numbers(const struct table *t);
 
 /* Returns the columns of the screen that a heading takes. */
 size_t heading_width(const struct table *t, size_t col);

@@ -119,17 +119,17 @@ static bool is_too_wide(struct table *t, size_t row, size_t col) {
            text_width(cell_string(t)) > t->lanes[col].width;
 }
 
-/* Returns the blanks before a cell that is cut. */
-static size_t cut_indent(const struct table *t, size_t row, size_t col) {
-    size_t indent = cell_indent(t->r, row, col);
-    size_t most = t->lanes[col].width / 2;
-    return indent < most ? indent : most;
+/* Returns what is left of a cell for its name. */
+static size_t name_room(const struct table *t, size_t row, size_t col) {
+    char lead[LEAD_MAX];
+    size_t n = cell_lead(t, row, col, lead), width = t->lanes[col].width;
+    return n < width ? width - n : 0;
 }
 
 /* Writes the text of a cell into out, cut to its column less the indent. */
 static void put_cut(struct table *t, struct sink *out, size_t row, size_t col) {
     struct cell c = result_cell(t->r, row, col);
-    size_t width = t->lanes[col].width - cut_indent(t, row, col);
+    size_t width = name_room(t, row, col);
     if (t->r->cols[col].flags & COL_SYMBOL)
         symbol_put_fit(out, c.s, width, dots_of(t));
     else text_put_fit(out, c.s, width, dots_of(t));
@@ -154,7 +154,7 @@ static bool cut_column(struct table *t, size_t col) {
         l->cuts[i] = (struct cut){
             .full = result_cell(t->r, row, col).s,
             .shown = shown,
-            .width = l->width - cut_indent(t, row, col),
+            .width = name_room(t, row, col),
         };
     }
     return cuts_apart(l->cuts, n, t->r->cols[col].flags & COL_SYMBOL,
@@ -188,8 +188,10 @@ static void cut_rows(struct table *t, size_t first) {
 static void shorten(struct table *t, size_t row, size_t col) {
     const struct cut *cuts = t->lanes[col].cuts;
     if (!is_too_wide(t, row, col)) return;
+    char lead[LEAD_MAX];
     t->cell.n = 0;
-    sink_repeat(&t->cell, " ", cut_indent(t, row, col));
+    cell_lead(t, row, col, lead);
+    sink_puts(&t->cell, lead);
     if (cuts != NULL && cuts[row - t->first].full != NULL)
         sink_puts(&t->cell, cuts[row - t->first].shown);
     else put_cut(t, &t->cell, row, col);
@@ -392,6 +394,9 @@ static void put_footer(struct table *t) {
     if (t->shown < r->total_rows)
         sink_printf(t->out, "%zu of %zu rows; --top 0 shows all\n", t->shown,
                     r->total_rows);
+    if (table_has_numbers(t))
+        put_indented(t, "[N]: so deep is a row that cannot be indented further",
+                     0, 2);
     put_same(t); /* these leave the scratch cell empty */
     if (r->nrows > 0) put_names(t, PLACE_EMPTY, "no value in any row: ", "");
     put_names(t, PLACE_HIDDEN,

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/io/dir.h"
 #include "base/io/file.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/trace.h"
 #include "ring/recover.h"
@@ -53,7 +54,7 @@ static void read_on(struct logdir *l, uint32_t i, const struct stat *st) {
     if (rc == OPS_ELIMIT) l->fatal = e;
     if (rc != 0) {
         f->unreadable = true;
-        snprintf(f->reason, sizeof f->reason, "%.60s", e.text);
+        cut_fmt(f->reason, sizeof f->reason, "%.*s", CUT(60, e.text));
         return;
     }
     summary_read(&l->scalars, i, open->bytes);
@@ -235,9 +236,10 @@ static void search_logdir(struct logdir *l, const char *dir, const char *run,
 
 int logdir_refresh(struct logdir *l, struct ops_err *e) {
     struct stat st;
-    if (stat(l->root, &st) != 0)
-        return fail(e, OPS_EIO, "%s: cannot open: %s", l->root,
-                    strerror(errno));
+    if (stat(l->root, &st) != 0) {
+        fail(e, OPS_EIO, "cannot open: %s", strerror(errno));
+        return fail_in(e, l->root);
+    }
     l->folders = 0;
     l->lost = 0;
     if (S_ISDIR(st.st_mode)) {
@@ -274,12 +276,11 @@ int logdir_open(struct logdir *l, const char *path, struct ops_err *e) {
         /* one file, named by the user: it must be what they take it for */
         const struct logdir_file *f = &l->files[0];
         const struct scalar_file *s = &l->scalars.files[0];
-        if (f->unreadable) rc = fail(e, OPS_EIO, "%s: %s", path, f->reason);
+        if (f->unreadable) rc = fail(e, OPS_EIO, "%s", f->reason);
         else if (s->records == 0 && f->size > 0)
             rc = fail(e, OPS_EFORMAT,
-                      "%s: not an event file: no record's "
-                      "checksum holds",
-                      path);
+                      "not an event file: no record's checksum holds");
+        if (rc != 0) fail_in(e, path);
     }
     if (rc != 0) logdir_free(l);
     return rc;
@@ -308,22 +309,25 @@ void logdir_describe(const struct logdir *l, bool follow, struct result *r) {
     }
     result_note(r, NOTE_SCALARS_LOST, l->lost);
     if (unreadable > 0)
-        result_remark(r,
-                      "%zu event files cannot be read; the first is "
-                      "%.200s: %s",
-                      unreadable, s->files[first].path, l->files[first].reason);
+        result_remark_n(r, unreadable,
+                        "%zu event file[|s] cannot be read; [it|the first] is "
+                        "%.*s: %s",
+                        unreadable, CUT(200, s->files[first].path),
+                        l->files[first].reason);
     if (other > 0)
-        result_remark(r,
-                      "%zu files are named like event files but hold no "
-                      "whole record",
-                      other);
+        result_remark_n(r, other,
+                        "%zu file[ is|s are] named like [an event file|event "
+                        "files] but hold[s|] no "
+                        "whole record",
+                        other);
     uint64_t rest = 0;
     for (size_t i = 0; i < l->nfiles; i++) rest += l->files[i].rest_points;
     if (rest > 0)
-        result_remark(r,
-                      "%" PRIu64 " points were taken from the memory of a "
-                      "program that ended without writing them",
-                      rest);
+        result_remark_n(r, rest,
+                        "%" PRIu64
+                        " point[ was|s were] taken from the memory of a "
+                        "program that ended without writing [it|them]",
+                        rest);
     if (l->limited)
         result_remark(r, "the folder is too deep or too large: not all of it "
                          "was searched");

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/glob.h"
 #include "base/vec.h"
 #include <assert.h>
@@ -209,15 +210,17 @@ static void remark_restarts(struct result *r, const struct curve *v, size_t n) {
             tags++;
         }
         if (tags > 0)
-            result_remark(r,
-                          "%.100s was started again from step %" PRId64
-                          ": %zu points of %zu tags from before are left out",
-                          v[i].run, step, replaced, tags);
+            result_remark_n(
+                r, replaced,
+                "%.*s was started again from step %" PRId64
+                ": %zu point[|s] of %zu tag%s from before [is|are] left out",
+                CUT(100, v[i].run), step, replaced, tags, tags == 1 ? "" : "s");
         if (merged > 0)
-            result_remark(r,
-                          "%.100s: %zu tags stand in several files written "
-                          "at the same time; their points are merged by time",
-                          v[i].run, merged);
+            result_remark_n(
+                r, merged,
+                "%.*s: %zu tag[ stands|s stand] in several files written "
+                "at the same time; [its|their] points are merged by time",
+                CUT(100, v[i].run), merged);
     }
 }
 
@@ -241,34 +244,38 @@ int scalar_table(const struct scalars *s, const struct scalar_view *v,
         put_curve(r, v, &c.v[i], &f);
         if (f.odd > 0 && odd++ < ODD_SAID) {
             if (f.odd_now)
-                result_remark(r,
-                              "%.100s in %.100s is %s since step %" PRId64
-                              " (%zu of %zu points are no numbers)",
-                              c.v[i].tag, c.v[i].run,
-                              isnan(f.value) ? "NaN"
-                              : f.value > 0  ? "infinite"
-                                             : "minus infinite",
-                              f.odd_from, f.odd, f.n);
+                result_remark_n(
+                    r, f.odd,
+                    "%.*s in %.*s is %s since step %" PRId64
+                    " (%zu of %zu points [is no number|are no numbers])",
+                    CUT(100, c.v[i].tag), CUT(100, c.v[i].run),
+                    isnan(f.value) ? "NaN"
+                    : f.value > 0  ? "infinite"
+                                   : "minus infinite",
+                    f.odd_from, f.odd, f.n);
             else
-                result_remark(
-                    r,
-                    "%.100s in %.100s was NaN or infinite at %zu of %zu "
-                    "points, the last time from step %" PRId64 " on; numbers "
-                    "came again",
-                    c.v[i].tag, c.v[i].run, f.odd, f.n, f.odd_from);
+                result_remark(r,
+                              "%.*s in %.*s was NaN or infinite at %zu of %zu "
+                              "points, the last time from step %" PRId64
+                              " on; numbers "
+                              "came again",
+                              CUT(100, c.v[i].tag), CUT(100, c.v[i].run), f.odd,
+                              f.n, f.odd_from);
         }
     }
     if (odd > ODD_SAID)
-        result_remark(r,
-                      "%zu more tags have NaN or infinite values: see the "
-                      "column odd",
-                      odd - ODD_SAID);
+        result_remark_n(
+            r, odd - ODD_SAID,
+            "%zu more tag[ has|s have] NaN or infinite values: see the "
+            "column odd",
+            odd - ODD_SAID);
     remark_restarts(r, c.v, c.n);
     if (c.n > 0 && r->nrows == 0)
-        result_remark(r,
-                      "no run, tag or step is as asked for; there are %zu "
-                      "tags",
-                      c.n);
+        result_remark_n(
+            r, c.n,
+            "no run, tag or step is as asked for; there [is|are] %zu "
+            "tag[|s]",
+            c.n);
     curves_free(&c);
     return scalar_done(r, e);
 }

@@ -3,6 +3,7 @@
 #include "scalars/watch_table.h"
 
 #include "base/array.h"
+#include "base/text/cut.h"
 #include "model/result.h"
 #include "model/trace.h"
 #include "scalars/scalar_table.h"
@@ -101,8 +102,9 @@ static void put_scalar(struct result *r, const struct curve *c, bool ascii) {
     cell_text(r, "trend",
               spark_line(c->value + c->n - n, n, TREND, ascii, line));
     if (!isfinite(c->value[c->n - 1]))
-        result_remark(r, "%.100s in %.100s is no number at step %lld", c->tag,
-                      c->run, (long long)c->step[c->n - 1]);
+        result_remark(r, "%.*s in %.*s is no number at step %lld",
+                      CUT(100, c->tag), CUT(100, c->run),
+                      (long long)c->step[c->n - 1]);
 }
 
 int watch_table(const struct watch_facts *f, const struct scalars *s,

@@ -72,7 +72,7 @@ add_example() {
 
     run "$tree/build/opscope" info "$tree/log.spanlog"
     [[ "$output" == *spanlog* ]]
-    [[ "$output" == *"1 events could not be understood"* ]]
+    [[ "$output" == *"1 event could not be understood"* ]]
 
     run "$tree/build/opscope" help formats
     [[ "$output" == *"lines of a span each"* ]]

@@ -49,6 +49,28 @@ table() {
     [ "$status" -eq 1 ]
 }
 
+@test "a number out of range is refused with the range, exit 1" {
+    local option
+    for option in '--width -1' '--width 100001' '--threads -1' \
+                  '--threads 4294967297' '--top -1' '--min-us -1'; do
+        run "$OPSCOPE" ops x $option
+        [ "$status" -eq 1 ]
+        [[ $output == *"option '${option% *}': '${option#* }' is not a "* ]]
+        [[ $output == *" from 0 to "[0-9]* || $output == *" of 0 or more" ]]
+    done
+    run "$OPSCOPE" memory x --by time --points 1
+    [ "$status" -eq 1 ]
+    [[ $output == *"a whole number of 2 or more" ]]
+    run "$OPSCOPE" scalars x --window -1
+    [ "$status" -eq 1 ]
+    run "$OPSCOPE" watch x --interval 0 --count 0
+    [ "$status" -eq 1 ]
+    [[ $output == *"a number from 0.01 to 86400" ]]
+    run "$OPSCOPE" record --wait -1 -- true
+    [ "$status" -eq 1 ]
+    [[ $output == *"a whole number from 0 to 2147483647" ]]
+}
+
 @test "a bad value says what is allowed" {
     run "$OPSCOPE" info x --format yaml
     [ "$status" -eq 1 ]

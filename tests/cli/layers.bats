@@ -204,6 +204,15 @@ refused() {
     [[ "$output" == *"nobody tools/layers.py"*"nobody tests/run"* ]]
 }
 
+@test "layers: a precision that may cut a letter in two is found" {
+    file analyze/two.c '/* "%.80s" in a comment */' \
+        'static const char k[] = "%.*s %5.2f %s";'
+    layers
+    [ "$status" -eq 0 ]
+    file analyze/two.c 'static const char k[] = "the longest %.80s";'
+    refused "a precision may cut a letter in two"
+}
+
 @test "layers: make check stops at a violation, before any test" {
     file analyze/two.c '#include "import/import.h"'
     cp Makefile VERSION "$tree/"

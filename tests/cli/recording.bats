@@ -101,7 +101,7 @@ steps() { # PATH: how many steps, by CSV
     wait $pid || true
     rm -f opscope-*
     "$OPSCOPE" info logs > out
-    tr '\n' ' ' < out | grep -q 'their shared memory is *gone'
+    tr '\n' ' ' < out | grep -q 'its shared memory is *gone'
     # the last step was open and stood in the memory alone
     [ "$(steps logs)" -eq 499 ]
 }

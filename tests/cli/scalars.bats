@@ -80,7 +80,7 @@ setup() {
     head -c $((size - 3)) "$x" > "$T/events.out.tfevents.1.cut"
     run "$OPSCOPE" scalars "$T"
     [ "$status" -eq 0 ]
-    [[ $output == *"note: 1 files end too early"* ]]
+    [[ $output == *"note: 1 file ends too early"* ]]
 }
 
 @test "--follow prints the points that come, whole records only" {

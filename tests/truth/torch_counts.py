@@ -5,10 +5,13 @@ torch's files, by a few lines of Python that know nothing of opscope.
 
 usage: torch_counts.py      program: $OPSCOPE or build/opscope
 """
+import collections
 import gzip
 import json
+import math
 import os
 import sys
+import tempfile
 from decimal import Decimal
 
 import lib
@@ -112,6 +115,66 @@ def check_memory(name, events, path):
              sum(live.values()))
 
 
+def flops_of(e):
+    """What torch's with_flops counts for an op, from its recorded shapes; None
+    for ops that it does not count, and for convolutions."""
+    shapes = e.get("args", {}).get("Input Dims")
+    if shapes is None or e.get("cat") != "cpu_op":
+        return None
+    if e["name"] in ("aten::mul", "aten::add"):
+        return math.prod(shapes[0])  # of the first input, whatever the other
+    at = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1,
+          "aten::baddbmm": 1}.get(e["name"])
+    return None if at is None else \
+        2 * math.prod(shapes[at]) * shapes[at + 1][-1]
+
+
+def calls(events):
+    """The ops, one for each call: torch takes an op of the same name right
+    inside of another (mul by a number is a mul by a tensor) for the same."""
+    threads = collections.defaultdict(list)
+    for e in events:
+        if e.get("cat") == "cpu_op" and e.get("ph") == "X":
+            threads[e["pid"], e["tid"]].append(e)
+    for ops in threads.values():
+        around = []
+        for e in sorted(ops, key=lambda e: (Decimal(e["ts"]),
+                                            -Decimal(e["dur"]))):
+            while around and around[-1][0] <= Decimal(e["ts"]):
+                around.pop()
+            if not around or around[-1][1] != e["name"]:
+                yield e
+            around.append((Decimal(e["ts"]) + Decimal(e["dur"]), e["name"]))
+
+
+def check_flops(name, events, path):
+    by_name, by_shape = collections.Counter(), collections.Counter()
+    for e in calls(events):
+        n = flops_of(e)
+        if n is not None:
+            by_name[e["name"]] += n
+            by_shape[e["name"], json.dumps(e["args"]["Input Dims"])] += n
+    ours = {o["name"]: o["flops"] for o in run("ops", path)
+            if o["flops"] is not None and o["name"] != "aten::conv2d"}
+    same(name + " flops", ours, dict(by_name))
+    ours = {(o["name"], o["shapes"]): o["flops"]
+            for o in run("ops", path, "--group", "shapes")
+            if o["flops"] is not None and o["name"] != "aten::conv2d"}
+    same(name + " flops by shape", ours, dict(by_shape))
+
+
+def check_no_header(name, doc, events):
+    """The old profiler of autograd does not say in the header what it recorded:
+    the events tell."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, name + ".pt.trace.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({k: v for k, v in doc.items()
+                       if k not in ("record_shapes", "with_flops",
+                                    "profile_memory")}, f, default=str)
+        check_flops(name + " without its header", events, path)
+
+
 # known figures of these files: kernels, their time, peak and reserved bytes
 FINGERPRINTS = {
     "torch_cnn": (708, "6018.144", 186639872, 243269632),
@@ -135,9 +198,12 @@ def main():
         path = os.path.join(DATA, file + ".pt.trace.json.gz")
         name = os.path.basename(file)
         with gzip.open(path, "rt") as f:
-            events = json.load(f, parse_float=Decimal)["traceEvents"]
+            doc = json.load(f, parse_float=Decimal)
+            events = doc["traceEvents"]
         check_device(name, events, path)
         check_memory(name, events, path)
+        check_flops(name, events, path)
+        check_no_header(name, doc, events)
         if name in FINGERPRINTS:
             check_fingerprint(name, path)
     print(f"{checked} figures held against counts, {len(faults)} differ")

@@ -198,6 +198,11 @@ static void errors_are_sentences_and_give_nothing(void **state) {
     assert_null(p);
     assert_non_null(strstr(e.text, "/nonexistent"));
     assert_int_equal(ops_open(&p, NULL, NULL), OPS_EUSAGE);
+    char path[700];
+    memset(path, '/', sizeof path);
+    strcpy(path + sizeof path - 8, "no-such");
+    assert_int_equal(ops_open(&p, path, &e), OPS_EIO);
+    assert_non_null(strstr(e.text, "no-such: cannot open: No such file"));
     ops_close(NULL);
     ops_result_free(NULL);
     p = open_it(cpu);

@@ -324,9 +324,10 @@ static void few_points_keep_the_peak(void **state) {
         assert_int_equal(before, 499 * US);
         result_free(&r);
     }
-    struct result r;
+    struct opts o;
     struct ops_err e = {0};
-    assert_int_equal(tiny_try(t, "memory", "points", "1", &r, &e), OPS_EUSAGE);
+    opts_init(&o, analysis_find("memory")->opts, NULL, NULL);
+    assert_int_equal(opts_set(&o, "points", "1", &e), OPS_EUSAGE);
     trace_free(t);
 }
 

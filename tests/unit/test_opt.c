@@ -11,17 +11,17 @@
 #include <cmocka.h>
 
 static const struct opt table[] = {
-    {"top", 0, OPT_INT, "N", "20", "rows"},
-    {"share", 0, OPT_FLOAT, "X", NULL, "share"},
-    {"sort", 0, OPT_TEXT, "COL", NULL, "order"},
-    {"format", 0, OPT_CHOICE, "text|json|csv", "text", "form"},
-    {"min-bytes", 0, OPT_BYTES, "SIZE", NULL, "size"},
-    {"at", 0, OPT_US, "US", NULL, "time"},
-    {"steps", 0, OPT_RANGE, "A..B", NULL, "steps"},
+    {"top", 0, OPT_INT, "N", "20", .help = "rows"},
+    {"share", 0, OPT_FLOAT, "X", NULL, .help = "share"},
+    {"sort", 0, OPT_TEXT, "COL", NULL, .help = "order"},
+    {"format", 0, OPT_CHOICE, "text|json|csv", "text", .help = "form"},
+    {"min-bytes", 0, OPT_BYTES, "SIZE", NULL, .help = "size"},
+    {"at", 0, OPT_US, "US", NULL, .help = "time"},
+    {"steps", 0, OPT_RANGE, "A..B", NULL, .help = "steps"},
     {.name = NULL},
 };
 static const struct opt second[] = {
-    {"quiet", 'q', OPT_FLAG, NULL, NULL, "less"},
+    {"quiet", 'q', OPT_FLAG, NULL, NULL, .help = "less"},
     {.name = NULL},
 };
 
@@ -80,6 +80,42 @@ static void numbers_must_be_whole_words(void **state) {
     assert_int_equal(set(&o, "share", "nan"), OPS_EUSAGE);
     assert_int_equal(set(&o, "share", "3.25"), 0);
     assert_true(opts_float(&o, "share") == 3.25);
+}
+
+static void numbers_out_of_range_are_refused(void **state) {
+    (void)state;
+    static const struct opt limited[] = {
+        {"width", 0, OPT_INT, "N", NULL, .help = "", .limits = {0, 100000}},
+        {"rows", 0, OPT_INT, "N", NULL, .help = "", .limits = {1, OPT_NO_END}},
+        {"pause", 0, OPT_FLOAT, "S", NULL, .help = "", .limits = {0.01, 60}},
+        {"min-us", 0, OPT_US, "US", NULL, .help = "",
+         .limits = {0, OPT_NO_END}},
+        {0},
+    };
+    static const struct {
+        const char *name, *value, *says; /* NULL: it is taken */
+    } cases[] = {
+        {"width", "-1", "'-1' is not a whole number from 0 to 100000"},
+        {"width", "100001", "is not a whole number from 0 to 100000"},
+        {"width", "x", "'x' is not a whole number from 0 to 100000"},
+        {"width", "0", NULL},
+        {"width", "100000", NULL},
+        {"rows", "0", "is not a whole number of 1 or more"},
+        {"rows", "9223372036854775807", NULL},
+        {"pause", "0.001", "is not a number from 0.01 to 60"},
+        {"pause", "60", NULL},
+        {"min-us", "-0.000001", "is not a number of 0 or more"},
+        {"min-us", "0", NULL},
+        {"width", NULL, "needs a value: a whole number from 0 to 100000"},
+    };
+    struct opts o;
+    opts_init(&o, limited, NULL, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ops_err e = {0};
+        int rc = opts_set(&o, cases[i].name, cases[i].value, &e);
+        assert_int_equal(rc, cases[i].says ? OPS_EUSAGE : 0);
+        if (rc != 0) assert_non_null(strstr(e.text, cases[i].says));
+    }
 }
 
 static void sizes_have_units(void **state) {
@@ -187,6 +223,7 @@ int main(void) {
         cmocka_unit_test(defaults_are_not_given),
         cmocka_unit_test(a_later_value_replaces_an_earlier),
         cmocka_unit_test(numbers_must_be_whole_words),
+        cmocka_unit_test(numbers_out_of_range_are_refused),
         cmocka_unit_test(sizes_have_units),
         cmocka_unit_test(microseconds_are_exact_picoseconds),
         cmocka_unit_test(ranges_may_be_open),

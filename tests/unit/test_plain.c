@@ -149,7 +149,7 @@ static void errors_quote_nothing_raw(void **state) {
     struct ops_err e;
     (fail)(&e, OPS_EIO, "%s: no such file", "a\x1b[2J\xc2\x9b\xff\n");
     assert_string_equal(e.text, "a?[2J???: no such file");
-    fail_in(&e, "%s", "p\xe2\x80\xae\r");
+    fail_in(&e, "p\xe2\x80\xae\r");
     assert_string_equal(e.text, "p??: a?[2J???: no such file");
     /* a long path is cut, be it inside of a character */
     char path[1200] = "";
@@ -157,8 +157,42 @@ static void errors_quote_nothing_raw(void **state) {
     (fail)(&e, OPS_EIO, "%s", path);
     assert_true(utf8_clean(bytes_of(e.text)));
     (fail)(&e, OPS_EIO, "gone");
-    fail_in(&e, "%s", path);
+    fail_in(&e, path);
     assert_true(utf8_clean(bytes_of(e.text)));
+}
+
+static void a_long_path_leaves_room_for_the_reason(void **state) {
+    (void)state;
+    static const char *const reasons[] = {"gone", "cannot be opened: no"};
+    for (size_t n = 450; n < 560; n++)
+        for (size_t i = 0; i < 2; i++) {
+            char path[600];
+            struct ops_err e;
+            memset(path, 'x', n);
+            strcpy(path + n, "/end.pb");
+            memcpy(path, "/日/本/", strlen("/日/本/"));
+            (fail)(&e, OPS_EIO, "%s", reasons[i]);
+            assert_int_equal(fail_in(&e, path), OPS_EIO);
+            assert_true(utf8_clean(bytes_of(e.text)));
+            assert_memory_equal(e.text, "/日/本/x", strlen("/日/本/x"));
+            const char *end = strstr(e.text, "/end.pb: ");
+            assert_non_null(end);
+            assert_string_equal(end + strlen("/end.pb: "), reasons[i]);
+            bool fits = strlen(path) + 2 + strlen(reasons[i]) < sizeof e.text;
+            assert_int_equal(strstr(e.text, "...") == NULL, fits);
+        }
+    /* both too long: some of each */
+    struct ops_err e;
+    char path[1200] = "", long_reason[1200];
+    for (size_t i = 0; i + 3 < sizeof path; i += 3) strcat(path, "日");
+    memset(long_reason, 'r', sizeof long_reason - 1);
+    long_reason[sizeof long_reason - 1] = '\0';
+    (fail)(&e, OPS_EIO, "%s", long_reason);
+    fail_in(&e, path);
+    assert_true(utf8_clean(bytes_of(e.text)));
+    assert_true(strlen(e.text) > 500);
+    assert_non_null(strstr(e.text, "日...日"));
+    assert_non_null(strstr(e.text, "日: rrr"));
 }
 
 int main(void) {
@@ -171,6 +205,7 @@ int main(void) {
         cmocka_unit_test(a_screen_over_a_descriptor),
         cmocka_unit_test(a_line_is_one_line),
         cmocka_unit_test(errors_quote_nothing_raw),
+        cmocka_unit_test(a_long_path_leaves_room_for_the_reason),
     };
     return cmocka_run_group_tests_name("plain", tests, NULL, NULL);
 }

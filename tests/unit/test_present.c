@@ -349,6 +349,59 @@ static void text_fits_any_width(void **state) {
     result_free(&r);
 }
 
+/* Returns the depth that a line of a tree shows, of a tree whose level is that
+ * many blanks: by its number, else by its blanks. */
+static size_t depth_shown(const char *line, size_t level) {
+    size_t blanks = strspn(line, " ");
+    return line[blanks] == '[' ? (size_t)atoi(line + blanks + 1)
+                               : blanks / level;
+}
+
+static void every_depth_of_a_tree_is_told(void **state) {
+    (void)state;
+    static const size_t deepest[] = {3, 12, 25, 70};
+    static const int widths[] = {0, 30, 40, 60, 80, 100, 120, 200};
+    for (size_t k = 0; k < 4; k++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+            struct result r;
+            result_init(&r, "tree", "Tree");
+            result_col(&r, (struct column){"name", "scope", NULL, "", COL_TEXT,
+                                           COL_KEY | COL_INDENT});
+            result_col(&r, (struct column){"depth", NULL, NULL, "", COL_INT,
+                                           COL_DETAIL});
+            result_col(&r, (struct column){"total_us", "total", "us", "",
+                                           COL_TIME, COL_MAIN});
+            r.in_order = true;
+            for (size_t i = 0; i <= deepest[k]; i++) {
+                result_row(&r);
+                cell_text(&r, "name",
+                          i % 3 ? "torch/nn/modules/module.py(1782): _call_impl"
+                                : "short");
+                cell_int(&r, "depth", (int64_t)i);
+                cell_int(&r, "total_us", (int64_t)(1000 - i) * 1000000);
+            }
+            struct ops_err e;
+            assert_int_equal(result_done(&r, &e), 0);
+            struct text_style st = {.width = widths[w], .unicode = true};
+            char *s = as_text(&r, st);
+            if (widths[w] > 0 && widest(s) > (size_t)widths[w])
+                fail_msg("width %d:\n%s", widths[w], s);
+            const char *line = strstr(s, "\nshort");
+            assert_non_null(line);
+            line++;
+            const char *second = strchr(line, '\n') + 1;
+            size_t level = strspn(second, " ");
+            if (level == 0) level = 1;
+            for (size_t i = 0; i <= deepest[k]; i++) {
+                if (depth_shown(line, level) != i)
+                    fail_msg("width %d, depth %zu:\n%s", widths[w], i, s);
+                line = strchr(line, '\n') + 1;
+            }
+            free(s);
+            result_free(&r);
+        }
+}
+
 static char *fitted(const char *name, size_t width) {
     struct sink s;
     sink_memory(&s);
@@ -651,6 +704,7 @@ int main(void) {
         cmocka_unit_test(text_aligns_and_names_its_units),
         cmocka_unit_test(text_says_what_was_cut_and_what_is_missing),
         cmocka_unit_test(text_fits_any_width),
+        cmocka_unit_test(every_depth_of_a_tree_is_told),
         cmocka_unit_test(zeros_are_microseconds),
         cmocka_unit_test(builtins_keep_their_name),
         cmocka_unit_test(symbols_lose_what_tells_least_first),

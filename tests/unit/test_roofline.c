@@ -86,7 +86,7 @@ static void ops_under_their_roofs(void **state) {
                         "unknown");
     assert_true(tiny_null(&r, "my::op", "flops"));
     assert_true(tiny_null(&r, "my::op", "of_peak_pct"));
-    assert_true(tiny_misses(&r, "FLOPs of 1 operations"));
+    assert_true(tiny_misses(&r, "FLOPs of 1 operation "));
     result_free(&r);
     feed_free(&f);
 }

@@ -270,11 +270,12 @@ static void say_ranks(struct result *r, const struct comm *w) {
                       c->nmembers, (long long)world);
     if (c->nmembers < 2) return;
     if (c->unmatched > 0)
-        result_remark(r,
-                      "%zu of %zu calls have no counterpart on another "
-                      "rank (one-sided, or outside the other's window): their "
-                      "waiting is not known.",
-                      c->unmatched, c->n);
+        result_remark_n(
+            r, c->unmatched,
+            "%zu of %zu calls [has|have] no counterpart on another "
+            "rank (one-sided, or outside the other's window): [its|their] "
+            "waiting is not known.",
+            c->unmatched, c->n);
     if (c->crossed > 0)
         result_remark(r,
                       "%zu calls, of %s among others, look like one "

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/err.h"
+#include "base/text/cut.h"
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -148,7 +149,8 @@ static void say_memory(struct device_peak *out) {
     if (out->source == own_figure) return;
     char rest[sizeof out->text];
     snprintf(rest, sizeof rest, "%s", out->source);
-    snprintf(out->text, sizeof out->text, "%.70s; memory: the profile", rest);
+    snprintf(out->text, sizeof out->text, "%.*s; memory: the profile",
+             CUT(70, rest));
     out->source = out->text;
 }
 
@@ -224,13 +226,13 @@ static int override_peaks(const char *text, struct device_peak *p,
             return fail(e, OPS_EUSAGE,
                         "--device-peak: '%.*s' is none of fp64, fp32, tf32, "
                         "fp16, bf16, fp8, fp4, int8, bw, link",
-                        n < 40 ? (int)n : 40, s);
+                        CUT_BYTES(40, key));
         *to = s[n] == '=' ? value_at(s + n + 1, &s) : -1;
         if (*to < 0)
             return fail(e, OPS_EUSAGE,
                         "--device-peak: '%.*s' needs a value in FLOP/s or "
                         "bytes/s, such as bf16=989e12 or bw=4.8e12",
-                        n < 40 ? (int)n : 40, (const char *)key.p);
+                        CUT_BYTES(40, key));
         if (to == &p->flops[DTYPE_FP64]) p->matrix_fp64 = 0;
         if (to == &p->flops[DTYPE_FP32]) p->matrix_fp32 = 0;
         p->source = "--device-peak";

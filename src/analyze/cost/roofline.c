@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/format.h"
@@ -711,11 +712,12 @@ static void say_unknown(struct result *r, const struct roofline *x,
         torch |= source_is_torchs(s);
         if (source_is_torchs(s) && !s->has_shapes) shapes = false;
     }
-    size_t n = c->worst->name.n < 60 ? c->worst->name.n : 60;
-    snprintf(name, sizeof name, "%.*s%s", (int)n,
-             (const char *)c->worst->name.p, n < c->worst->name.n ? "..." : "");
+    const char *one = x->by_kernel ? "kernel" : "operation";
+    const char *many = x->by_kernel ? "kernels" : "operations";
+    cut_fmt(name, sizeof name, "%.*s%s", CUT_BYTES(60, c->worst->name),
+            c->worst->name.n > 60 ? "..." : "");
     snprintf(what, sizeof what, "FLOPs of %zu %s (most time: %s)", c->unknown,
-             x->by_kernel ? "kernels" : "operations", name);
+             c->unknown == 1 ? one : many, name);
     if (own)
         result_missing(r, what, "the program's scopes do not tell them",
                        "ops_arg_int(\"flops\", n) and ops_arg_int(\"bytes\", "
@@ -802,11 +804,11 @@ static void roofline_say(struct result *r, const struct roofline *x) {
                          "there is nothing to put under a roof.");
     }
     if (c.time > 0)
-        result_remark(r,
-                      "FLOPs are known for %.1f %% of the time shown, %zu "
-                      "of %zu rows.",
-                      100.0 * (double)c.known / (double)c.time,
-                      x->n - c.unknown, x->n);
+        result_remark_n(r, x->n,
+                        "FLOPs are known for %.1f %% of the time shown, %zu "
+                        "of %zu row[|s].",
+                        100.0 * (double)c.known / (double)c.time,
+                        x->n - c.unknown, x->n);
     if (c.over > 0)
         result_remark(r,
                       "%zu %s over 100 %%: bytes count as if all came from "

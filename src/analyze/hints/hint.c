@@ -7,6 +7,7 @@
 #include "analyze/shared/pystack.h"
 #include "base/array.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include "model/trace.h"
@@ -133,8 +134,8 @@ const char *hint_where(const struct hint_case *c, const struct hint_found *f,
         r = s->parent[r];
     size_t n = 0;
     for (int i = 0; i < FRAMES && r != ROW_NONE; i++, r = s->parent[r])
-        n += (size_t)snprintf(buf + n, HINT_TEXT - n, "%s%.90s",
-                              i == 0 ? ", called from " : " < ",
-                              span_name(c->t, r));
+        n += cut_fmt(buf + n, HINT_TEXT - n, "%s%.*s",
+                     i == 0 ? ", called from " : " < ",
+                     CUT(90, span_name(c->t, r)));
     return buf;
 }

@@ -8,6 +8,7 @@
 
 #include "analyze/analyze.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include <stdio.h>
@@ -90,9 +91,9 @@ static void say_exchange(const struct hint_case *c, const struct hint_found *f,
                  "the step waits while ranks exchange data, or for a rank that "
                  "is late");
     snprintf(w->evidence, sizeof w->evidence,
-             "%s %s a step (%.0f %% of it), the longest %.120s%s", what,
+             "%s %s a step (%.0f %% of it), the longest %.*s%s", what,
              hint_time(c, f->time, a), hint_percent(c, f->time),
-             hint_name(c, f->row),
+             CUT(120, hint_name(c, f->row)),
              alone ? "; with the files of all ranks it can be told whether "
                      "another rank is late"
                    : "");
@@ -179,14 +180,14 @@ static void say_straggler(const struct hint_case *c, const struct hint_found *f,
     struct cell host = subresult_cell(c->ranks, row, "host");
     char who[80];
     if (!rank.null) snprintf(who, sizeof who, "rank %lld", (long long)rank.i);
-    else snprintf(who, sizeof who, "%.60s", host.null ? "one" : host.s);
+    else snprintf(who, sizeof who, "%.*s", CUT(60, host.null ? "one" : host.s));
     snprintf(w->title, sizeof w->title,
              "all ranks wait for %s, %s in every step", who, time);
     snprintf(w->evidence, sizeof w->evidence,
              "it comes last to the collectives; %s a step of the studied "
-             "rank's collectives is waiting for it. %.400s",
+             "rank's collectives is waiting for it. %.*s",
              hint_time(c, f->time, a),
-             c->ranks->nremarks > 1 ? c->ranks->remarks[1] : "");
+             CUT(400, c->ranks->nremarks > 1 ? c->ranks->remarks[1] : ""));
 }
 
 const struct hint_rule hint_straggler = {

@@ -11,6 +11,7 @@
 
 #include "analyze/ops/compile_find.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "model/trace.h"
 #include <stdio.h>
 
@@ -110,9 +111,10 @@ static void say_recompile(const struct hint_case *c, const struct hint_found *f,
     snprintf(
         w->evidence, sizeof w->evidence,
         "%lld compilations of the same things in the window, with all that "
-        "a new graph needs %s a step in the mean, the last %.100s%s%.200s",
-        (long long)f->other, hint_time(c, f->time, a), hint_name(c, f->row),
-        reason ? ": " : "", reason ? reason : "");
+        "a new graph needs %s a step in the mean, the last %.*s%s%.*s",
+        (long long)f->other, hint_time(c, f->time, a),
+        CUT(100, hint_name(c, f->row)), reason ? ": " : "",
+        CUT(200, reason ? reason : ""));
 }
 
 const struct hint_rule hint_recompile = {

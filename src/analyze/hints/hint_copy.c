@@ -15,6 +15,7 @@
 #include "analyze/cost/device_peak.h"
 #include "analyze/shared/kernel_args.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/trace.h"
 #include <stdio.h>
@@ -121,10 +122,11 @@ static void say_copies(const struct hint_case *c, const struct hint_found *f,
     human_bytes(f->bytes / (int64_t)c->nsteps, size, sizeof size);
     snprintf(w->title, sizeof w->title, "%s a step are copied %s", size, what);
     snprintf(w->evidence, sizeof w->evidence,
-             "%s (%.60s), %s a step in the copying calls, %s on the device at "
+             "%s (%.*s), %s a step in the copying calls, %s on the device at "
              "%.1f GB/s",
-             hint_count(c, f->count, "copy", "copies", n), hint_name(c, f->row),
-             hint_time(c, f->time, a), hint_time(c, f->other, b), gbps);
+             hint_count(c, f->count, "copy", "copies", n),
+             CUT(60, hint_name(c, f->row)), hint_time(c, f->time, a),
+             hint_time(c, f->other, b), gbps);
     bool back = f->row != ROW_NONE &&
                 copy_args_of(c->t, f->row).kind == COPY_D2H;
     snprintf(w->repair, sizeof w->repair, "%s",
@@ -193,9 +195,9 @@ static void say_exposed(const struct hint_case *c, const struct hint_found *f,
              "%s a step are copied while nothing else runs on the device",
              size);
     snprintf(w->evidence, sizeof w->evidence,
-             "%s, %s a step at %.1f GB/s, the longest %.60s",
+             "%s, %s a step at %.1f GB/s, the longest %.*s",
              hint_count(c, f->count, "copy", "copies", n),
-             hint_time(c, f->other, a), gbps, hint_name(c, f->row));
+             hint_time(c, f->other, a), gbps, CUT(60, hint_name(c, f->row)));
 }
 
 const struct hint_rule hint_copy_exposed = {
@@ -268,9 +270,9 @@ static void say_fallback(const struct hint_case *c, const struct hint_found *f,
     char a[48], n[48], where[HINT_TEXT];
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s of CPU time a step between the copy out and the copy "
-             "back, most in %.100s%s",
+             "back, most in %.*s%s",
              hint_count(c, f->count, "time", "times", n),
-             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_time(c, f->time, a), CUT(100, hint_name(c, f->row)),
              hint_where(c, f, where));
 }
 

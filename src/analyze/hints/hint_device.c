@@ -5,6 +5,7 @@
 
 #include "analyze/shared/kernel_args.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "model/trace.h"
 #include "names/kernel_names.h"
 #include <stdio.h>
@@ -66,9 +67,9 @@ static void say_batch(const struct hint_case *c, const struct hint_found *f,
     char a[48], n[48];
     snprintf(w->evidence, sizeof w->evidence,
              "%s, %s a step, with fewer blocks than half of the device's "
-             "units, the longest %.120s",
+             "units, the longest %.*s",
              hint_count(c, f->count, "kernel", "kernels", n),
-             hint_time(c, f->time, a), hint_name(c, f->row));
+             hint_time(c, f->time, a), CUT(120, hint_name(c, f->row)));
 }
 
 const struct hint_rule hint_small_batch = {
@@ -112,10 +113,10 @@ static void say_occupancy(const struct hint_case *c, const struct hint_found *f,
         snprintf(shared, sizeof shared, ", %lld bytes of shared memory",
                  (long long)k.shared_bytes);
     snprintf(w->evidence, sizeof w->evidence,
-             "%s, %s a step; %.120s: occupancy %.0f %%%s%s",
+             "%s, %s a step; %.*s: occupancy %.0f %%%s%s",
              hint_count(c, f->count, "kernel", "kernels", n),
-             hint_time(c, f->time, a), hint_name(c, f->row), k.occupancy_pct,
-             registers, shared);
+             hint_time(c, f->time, a), CUT(120, hint_name(c, f->row)),
+             k.occupancy_pct, registers, shared);
 }
 
 const struct hint_rule hint_low_occupancy = {

@@ -9,6 +9,7 @@
 #include "analyze/shared/phases.h"
 #include "base/facts.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "model/args.h"
 #include "model/span_class.h"
 #include "model/trace.h"
@@ -161,10 +162,10 @@ static void say_more(const struct hint_case *c, const struct hint_found *f,
     const struct track *loader = c->framework == FW_OTHER ? loader_of(c) : NULL;
     if (loader != NULL)
         snprintf(w->repair, sizeof w->repair,
-                 "%.80s makes the batches, but not as fast as they are trained "
+                 "%.*s makes the batches, but not as fast as they are trained "
                  "on: several such threads, larger reads, less to do for a "
                  "batch (once for all epochs what is the same in each)",
-                 strs_text(&c->t->strs, loader->name));
+                 CUT(80, strs_text(&c->t->strs, loader->name)));
     if (f->other * 2 > f->time) return;
     if (c->framework == FW_TF && c->parallel && c->prefetches)
         snprintf(w->repair, sizeof w->repair,
@@ -202,14 +203,16 @@ static void say_input(const struct hint_case *c, const struct hint_found *f,
         snprintf(w->title, sizeof w->title, "the step waits %s for its input",
                  hint_time(c, time, a));
     if (guess) w->confidence = "assumed";
+    hint_where(c, f, where);
     if (c->cpus > 0)
         snprintf(cpus, sizeof cpus, "; the program has %lld CPU%s",
                  (long long)c->cpus, c->cpus == 1 ? "" : "s");
     snprintf(w->evidence, sizeof w->evidence,
-             "%s a step%s%s, most of it in %.120s%.300s%s%s%s%s",
+             "%s a step%s%s, most of it in %.*s%.*s%s%s%s%s",
              hint_time(c, time, a), device || guess ? " before " : "",
-             device || guess ? first : "", *name ? name : "code with no event",
-             hint_where(c, f, where), f->other ? "; of it " : "",
+             device || guess ? first : "",
+             CUT(120, *name ? name : "code with no event"), CUT(300, where),
+             f->other ? "; of it " : "",
              f->other ? hint_time(c, hint_of_step(c, f->other), b) : "",
              f->other ? " is a guess: nothing there was recorded as input" : "",
              cpus);

@@ -4,6 +4,7 @@
 
 #include "analyze/cost/device_peak.h"
 #include "base/array.h"
+#include "base/text/cut.h"
 #include "names/kernel_names.h"
 #include <stdio.h>
 
@@ -83,11 +84,11 @@ static void say_precision(const struct hint_case *c, const struct hint_found *f,
     if (f->also > f->save)
         snprintf(also, sizeof also, ", bf16 %.0f %%", hint_percent(c, f->also));
     snprintf(w->evidence, sizeof w->evidence,
-             "%s saves %.0f %%%s; %s, %s a step, the longest %.160s",
+             "%s saves %.0f %%%s; %s, %s a step, the longest %.*s",
              type == DTYPE_TF32 ? "TF32" : dtype_name(type),
              hint_percent(c, f->save), also,
              hint_count(c, f->count, "kernel", "kernels", n),
-             hint_time(c, f->time, a), hint_name(c, f->row));
+             hint_time(c, f->time, a), CUT(160, hint_name(c, f->row)));
     if (type != DTYPE_TF32 && c->framework == FW_TORCH)
         snprintf(w->repair, sizeof w->repair,
                  "with torch.autocast('cuda', dtype=torch.%s): loss = ...%s",

@@ -5,10 +5,13 @@
 #include "analyze/hints/hint.h"
 
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/compiler_names.h"
 #include <stdio.h>
+#include <string.h>
 
 /* Could this op be part of a graph that is launched at once, and is it not
  * yet? */
@@ -78,6 +81,69 @@ static void repair_launch(const struct hint_case *c, struct hint_step *s,
     hint_saw(f, ROW_NONE, host);
 }
 
+/* How the kernels that could be captured are launched now, over all steps. */
+struct launched {
+    int64_t all;
+    int64_t compiled; /* by code that torch.compile made */
+    int64_t graphs;   /* beside them, those that graphs launch already */
+};
+
+static bool is_compiled(const struct hint_case *c, const struct work *w) {
+    if (name_is_inductor_kernel(hint_bytes(c->t, w->row))) return true;
+    row_id r = w->call;
+    for (int i = 0; i < HINT_CLIMB && r != ROW_NONE; i++) {
+        if (name_is_compiled_region(hint_bytes(c->t, r))) return true;
+        r = c->t->spans.parent[r];
+    }
+    return false;
+}
+
+static struct launched count_launched(const struct hint_case *c) {
+    struct launched n = {0};
+    for (size_t k = 0; k < c->nsteps; k++) {
+        const struct hint_step *s = &c->steps[k];
+        for (size_t i = 0; i < s->nops; i++) {
+            const struct step_op *p = &s->ops[i];
+            bool in = graphable(c, s, p);
+            for (uint32_t w = p->work; w < p->work_end; w++) {
+                const struct work *work = &s->d.works[w];
+                n.all += in;
+                n.compiled += in && is_compiled(c, work);
+                n.graphs += work->call != ROW_NONE &&
+                            (span_class(c->t, work->call) & CLASS_GRAPH);
+            }
+        }
+    }
+    return n;
+}
+
+/* Says what to do with a program that torch.compile has worked on already. */
+static void say_compiled(const struct hint_case *c, struct hint_words *w) {
+    struct launched n = count_launched(c);
+    if (n.compiled == 0) return;
+    bool most = n.compiled * 2 >= n.all;
+    size_t at = strlen(w->evidence);
+    cut_fmt(w->evidence + at, sizeof w->evidence - at,
+            "; compiled code launches %.0f %% of them",
+            100.0 * (double)n.compiled / (double)n.all);
+    if (most && n.graphs > 0)
+        cut_fmt(w->repair, sizeof w->repair,
+                "torch.compile makes CUDA graphs of a part only: "
+                "TORCH_LOGS=perf_hints says why the rest is skipped (inputs "
+                "that are changed in place, tensors of the CPU, new shapes)");
+    else if (most)
+        cut_fmt(w->repair, sizeof w->repair,
+                "the program is compiled already: give its torch.compile "
+                "mode='reduce-overhead' (CUDA graphs; shapes must stay the "
+                "same); or a larger batch");
+    else
+        cut_fmt(w->repair, sizeof w->repair,
+                "most kernels are launched outside of what is compiled: take "
+                "that part into the torch.compile, too (fullgraph=True tells "
+                "what breaks it), with mode='reduce-overhead' (CUDA graphs), "
+                "or capture it by torch.cuda.make_graphed_callables");
+}
+
 static void say_launch(const struct hint_case *c, const struct hint_found *f,
                        struct hint_words *w) {
     char a[48], each[48];
@@ -92,6 +158,7 @@ static void say_launch(const struct hint_case *c, const struct hint_found *f,
              "the profiler's own cost",
              hint_time(c, time, a), (long long)(f->other / (int64_t)c->nsteps),
              each);
+    if (c->framework == FW_TORCH) say_compiled(c, w);
 }
 
 const struct hint_rule hint_launch_bound = {

@@ -7,6 +7,7 @@
 
 #include "analyze/analyze.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/span_class.h"
 #include <stdio.h>
@@ -50,9 +51,9 @@ static void say_pressure(const struct hint_case *c, const struct hint_found *f,
                          struct hint_words *w) {
     char a[48], n[48], where[HINT_TEXT];
     snprintf(w->evidence, sizeof w->evidence,
-             "%s, %s a step, the longest %.60s%s",
+             "%s, %s a step, the longest %.*s%s",
              hint_count(c, f->count, "call", "calls", n),
-             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_time(c, f->time, a), CUT(60, hint_name(c, f->row)),
              hint_where(c, f, where));
 }
 
@@ -154,14 +155,14 @@ static void say_leak(const struct hint_case *c, const struct hint_found *f,
         snprintf(time, sizeof time, "; %s a step in calls for memory",
                  hint_time(c, f->time, a));
     snprintf(w->evidence, sizeof w->evidence,
-             "%s%zu site%s; the largest keeps %s a step%s%s from %.80s, %s by "
-             "the end%s%.300s%s",
+             "%s%zu site%s; the largest keeps %s a step%s%s from %.*s, %s by "
+             "the end%s%.*s%s",
              f->save > 0 ? "" : "saves no time, but ends the program; ",
              c->leaks->nrows, c->leaks->nrows == 1 ? "" : "s", each,
              !device.null ? " on " : "", !device.null ? device.s : "",
-             !op.null ? op.s : "an unknown op", all,
-             !stack.null ? ", allocated at " : "", !stack.null ? stack.s : "",
-             time);
+             CUT(80, !op.null ? op.s : "an unknown op"), all,
+             !stack.null ? ", allocated at " : "",
+             CUT(300, !stack.null ? stack.s : ""), time);
 }
 
 const struct hint_rule hint_memory_leak = {

@@ -6,6 +6,7 @@
 
 #include "analyze/cost/op_cost.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "model/args.h"
 #include "model/trace.h"
 #include "names/kernel_names.h"
@@ -136,9 +137,9 @@ static void say_optimizer(const struct hint_case *c, const struct hint_found *f,
     bool device = c->nsteps > 0 && c->steps[0].d.nworks > 0;
     snprintf(w->evidence, sizeof w->evidence,
              "%lld %s and %s of host time a step inside the optimizer, "
-             "most in %.80s; few or none work on many tensors at once",
+             "most in %.*s; few or none work on many tensors at once",
              (long long)kernels, device ? "kernels" : "ops",
-             hint_time(c, f->time, a), hint_name(c, f->row));
+             hint_time(c, f->time, a), CUT(80, hint_name(c, f->row)));
 }
 
 const struct hint_rule hint_slow_optimizer = {

@@ -5,6 +5,7 @@
 
 #include "analyze/shared/phases.h"
 #include "analyze/shared/pystack.h"
+#include "base/text/cut.h"
 #include "model/span_class.h"
 #include "model/trace.h"
 #include "names/frame_name.h"
@@ -68,9 +69,10 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
              hint_time(c, f->time, a), python ? "in Python " : "");
     snprintf(w->evidence, sizeof w->evidence,
              "%s of more than %d µs each in which no op and no call was "
-             "recorded%s%.80s%s",
+             "recorded%s%.*s%s",
              hint_count(c, f->count, "pause", "pauses", n), (int)HINT_PAUSE_US,
-             *name ? ", the longest in " : "", name, hint_where(c, f, where));
+             *name ? ", the longest in " : "", CUT(80, name),
+             hint_where(c, f, where));
     const char *see = *where ? "`opscope python` lists the functions"
                       : c->framework == FW_TORCH
                           ? "record with Python stacks (with_stack=True) "

@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/err.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "model/trace.h"
 #include "names/op_names.h"
 #include <stdio.h>
@@ -164,10 +165,10 @@ static void say_shapes(const struct hint_case *c, const struct hint_found *f,
     snprintf(w->evidence, sizeof w->evidence,
              "%s for the size of a result, %s a step, in a loop whose rounds "
              "are alike; all but the first, with their gradients, cost the "
-             "host %s a step; the dearest in %.120s%s",
+             "host %s a step; the dearest in %.*s%s",
              hint_count(c, f->count, "wait", "waits", n),
              hint_time(c, f->time, a), hint_time(c, f->other, b),
-             hint_name(c, f->row), hint_where(c, f, where));
+             CUT(120, hint_name(c, f->row)), hint_where(c, f, where));
 }
 
 const struct hint_rule hint_data_shapes = {

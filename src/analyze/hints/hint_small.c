@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -130,9 +131,9 @@ static void say_small(const struct hint_case *c, const struct hint_found *f,
              "the work is cut into %lld small calls a step",
              (long long)(f->count / steps));
     snprintf(w->evidence, sizeof w->evidence,
-             "%s a step in calls of %s each, as %.80s; at the rate of larger "
+             "%s a step in calls of %s each, as %.*s; at the rate of larger "
              "calls of the same name in these steps the same work takes %s",
-             hint_time(c, f->time, all), each, hint_name(c, f->row),
+             hint_time(c, f->time, all), each, CUT(80, hint_name(c, f->row)),
              hint_time(c, f->other, rest));
 }
 

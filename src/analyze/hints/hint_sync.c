@@ -9,6 +9,7 @@
 #include "analyze/shared/kernel_args.h"
 #include "base/array.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "model/trace.h"
 #include "names/op_names.h"
 #include <stdio.h>
@@ -93,9 +94,9 @@ static void say_sync(const struct hint_case *c, const struct hint_found *f,
              per < 10 && per != (double)(int)per ? 1 : 0, per,
              per == 1 ? "" : "s");
     snprintf(w->evidence, sizeof w->evidence,
-             "%s, %s a step in the waiting calls, the dearest in %.120s%s",
+             "%s, %s a step in the waiting calls, the dearest in %.*s%s",
              hint_count(c, f->count, "wait", "waits", n),
-             hint_time(c, f->time, a), hint_name(c, f->row),
+             hint_time(c, f->time, a), CUT(120, hint_name(c, f->row)),
              hint_where(c, f, where));
 }
 

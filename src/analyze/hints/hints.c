@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/sum.h"
 #include "base/text/number.h"
+#include "base/text/plain.h"
 #include "base/vec.h"
 #include "model/span_class.h"
 #include <stdlib.h>
@@ -299,6 +300,12 @@ static const struct column hints_cols[] = {
      COL_DETAIL},
 };
 
+/* A rule's words that did not fit end with a whole character. */
+static void trim(char *text, size_t cap) {
+    size_t n = strlen(text);
+    if (n + 1 == cap) text[plain_whole(text, n)] = '\0';
+}
+
 static void put_hint(struct result *r, const struct hints *h,
                      const struct hint *v) {
     struct hint_words w = {0};
@@ -307,6 +314,9 @@ static void put_hint(struct result *r, const struct hints *h,
     const char *advice = rule->advice[h->c.framework];
     if (advice == NULL) advice = rule->advice[FW_OTHER];
     rule->say(&h->c, &v->found, &w);
+    trim(w.title, sizeof w.title);
+    trim(w.evidence, sizeof w.evidence);
+    trim(w.repair, sizeof w.repair);
     result_row(r);
     cell_text(r, "id", rule->id);
     cell_text(r, "title", *w.title ? w.title : rule->title);
@@ -525,11 +535,12 @@ static void hints_remarks(struct result *r, const struct hints *h) {
         result_remark(r, "the file ends too early, and what is missing would "
                          "look like idle time: no saving can be worked out");
     else if (h->lost > 0)
-        result_remark(r,
-                      "%lld launches of these steps have no record of "
-                      "their device work (a cut file, or records that were "
-                      "dropped): no saving can be worked out",
-                      (long long)h->lost);
+        result_remark_n(
+            r, (uint64_t)h->lost,
+            "%lld launch[|es] of these steps [has|have] no record of "
+            "[its|their] device work (a cut file, or records that were "
+            "dropped): no saving can be worked out",
+            (long long)h->lost);
     else if (h->n == 0)
         result_remark(r,
                       "nothing was found that would make a step more than "

@@ -248,10 +248,10 @@ static void say_level(struct result *r, const struct leak_search *s,
                       const char *name) {
     char first[NUMBER_MAX], last[NUMBER_MAX], each[NUMBER_MAX];
     if (s->steps.n < LEAK_STEPS) {
-        result_remark(r,
-                      "%s: %zu steps are too few to tell a leak from a "
-                      "start; %d or more are needed",
-                      name, s->steps.n, (int)LEAK_STEPS);
+        result_remark_n(r, s->steps.n,
+                        "%s: %zu step[ is|s are] too few to tell a leak from a "
+                        "start; %d or more are needed",
+                        name, s->steps.n, (int)LEAK_STEPS);
         return;
     }
     const struct step *steps = s->t->steps;

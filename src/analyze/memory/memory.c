@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "base/vec.h"
 #include <assert.h>
@@ -17,9 +18,10 @@
 static const struct opt memory_opts[] = {
     {"by", 0, OPT_CHOICE, "allocator|time|op|category|scope|module|stack",
      "allocator",
-     "who held what at the peak, by that; time: the level over time"},
+     .help = "who held what at the peak, by that; time: the level over time"},
     {"points", 0, OPT_INT, "N", "200",
-     "with --by time: at most so many points for each allocator"},
+     .help = "with --by time: at most so many points for each allocator",
+     .limits = {2, OPT_NO_END}},
     {0},
 };
 
@@ -443,10 +445,10 @@ static int oom_holder(const struct memory *m, const struct mem_oom *o,
         if (strcmp(key, "before-window") == 0)
             key = "blocks from before the window";
         const char *end = strstr(key, " < "); /* a stack: where it begins */
-        snprintf(buf, cap, "; of %s in use %.*s held the most, %s",
-                 human_bytes(h.total, all, sizeof all),
-                 end ? (int)(end - key) : (int)strlen(key), key,
-                 human_bytes(h.v[0].bytes, most, sizeof most));
+        cut_fmt(buf, cap, "; of %s in use %.*s held the most, %s",
+                human_bytes(h.total, all, sizeof all),
+                end ? (int)(end - key) : (int)strlen(key), key,
+                human_bytes(h.v[0].bytes, most, sizeof most));
     }
     holders_free(&h);
     mem_blocks_free(&blocks);
@@ -473,7 +475,7 @@ static int say_ooms(const struct memory *m, struct result *r,
         row_id op = span_at(t, o->track, o->ts);
         for (int k = 0; op != ROW_NONE && t->spans.kind[op] != SPAN_OP; k++)
             op = k < CLIMB_MAX ? t->spans.parent[op] : ROW_NONE;
-        if (op != ROW_NONE) snprintf(who, sizeof who, "%s", span_name(t, op));
+        if (op != ROW_NONE) cut_fmt(who, sizeof who, "%s", span_name(t, op));
         else if (stack_text(t, o->stack, 1, who, sizeof who) == 0)
             snprintf(who, sizeof who, "the program");
         TRY(oom_holder(m, o, held, sizeof held, e));
@@ -484,7 +486,8 @@ static int say_ooms(const struct memory *m, struct result *r,
                       known ? " were free on the device" : "", held);
     }
     if (n > SHOWN)
-        result_remark(r, "and %zu more allocations failed", n - SHOWN);
+        result_remark_n(r, n - SHOWN, "and %zu more allocation[|s] failed",
+                        n - SHOWN);
     return 0;
 }
 
@@ -498,9 +501,9 @@ static void say_segments(const struct memory *m, struct result *r) {
             continue;
         char all[NUMBER_MAX], spare[NUMBER_MAX], stuck[NUMBER_MAX],
             largest[NUMBER_MAX];
-        result_remark(
-            r,
-            "%s: when the snapshot was taken its %zu segments held %s, of "
+        result_remark_n(
+            r, u.segments,
+            "%s: when the snapshot was taken its %zu segment[|s] held %s, of "
             "which %s were free, %s of them in segments that also hold "
             "blocks; the largest free piece is %s",
             strs_text(&t->strs, t->allocators[i].name), u.segments,
@@ -575,7 +578,6 @@ static int memory_run(const struct trace *t, const struct opts *o,
     int64_t points = opts_int(o, "points");
     struct memory m = {.t = t, .view = views, .points = (size_t)points};
     result_init(r, "memory", NULL);
-    if (points < 2) return fail(e, OPS_EUSAGE, "--points must be 2 or more");
     for (size_t i = 0; i < COUNT(views); i++)
         if (by && strcmp(by, views[i].name) == 0) m.view = &views[i];
     int rc = memory_fill(&m, o, r, e);

@@ -7,6 +7,7 @@
 #include "analyze/ops/compile_find.h"
 #include "base/array.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,8 +80,8 @@ static void put_compiled(struct result *r, const struct compiles *c,
     char why[640];
     size_t n = 0;
     for (size_t i = 0; i < COUNT(s->reasons) && s->reasons[i]; i++)
-        n += (size_t)snprintf(why + n, sizeof why - n, "%s%.200s",
-                              i > 0 ? "; " : "", s->reasons[i]);
+        n += cut_fmt(why + n, sizeof why - n, "%s%.*s", i > 0 ? "; " : "",
+                     CUT(200, s->reasons[i]));
     if (n > 0) cell_text(r, "reason", why);
     cell_text(r, "where", label_source(r, c->t, g->source));
 }
@@ -120,8 +121,8 @@ static void compile_say(struct result *r, const struct compiles *c,
         fix = "run with JAX_EXPLAIN_CACHE_MISSES=1 (or JAX_LOG_COMPILES=1)";
     /* where other rows have a reason: which one has none */
     char what[160];
-    snprintf(what, sizeof what, "what made %.100s compile again",
-             said ? unsaid->name : "it");
+    cut_fmt(what, sizeof what, "what made %.*s compile again",
+            CUT(100, said ? unsaid->name : "it"));
     result_missing(r, what, "the compiler does not write it into the profile",
                    fix);
 }

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
+#include "base/text/cut.h"
 #include "base/text/json.h"
 #include "base/vec.h"
 #include "model/args.h"
@@ -239,8 +240,7 @@ static const char *compare_inputs(struct finder *f, row_id before, row_id now) {
         sizes_changed(x, y, sizes, sizeof sizes);
         const char *s = arena_fmt(&f->c->arena,
                                   "shape of tensor %d: %.*s, before %.*s%s", i,
-                                  (int)(y.n < 80 ? y.n : 80), y.p,
-                                  (int)(x.n < 80 ? x.n : 80), x.p, sizes);
+                                  CUT_BYTES(80, y), CUT_BYTES(80, x), sizes);
         if (s == NULL) f->oom = true;
         return s;
     }

@@ -297,22 +297,26 @@ static void add_remarks(struct result *r, const struct launches *l,
         return;
     }
     result_remark(r,
-                  "%lld launches started %lld kernels; %lld launches "
-                  "(%.0f %%) found their stream empty, %lld kernels (%.0f %%) "
-                  "ran shorter than their launch.",
-                  (long long)all->launches, (long long)all->kernels,
-                  (long long)all->starved,
+                  "%lld launch%s started %lld kernel%s; %lld launch%s "
+                  "(%.0f %%) found %s stream empty, %lld kernel%s (%.0f %%) "
+                  "ran shorter than %s launch.",
+                  (long long)all->launches, all->launches == 1 ? "" : "es",
+                  (long long)all->kernels, all->kernels == 1 ? "" : "s",
+                  (long long)all->starved, all->starved == 1 ? "" : "es",
                   100.0 * (double)all->starved / (double)all->launches,
-                  (long long)all->shorter,
+                  all->starved == 1 ? "its" : "their", (long long)all->shorter,
+                  all->shorter == 1 ? "" : "s",
                   all->kernels > 0
                       ? 100.0 * (double)all->shorter / (double)all->kernels
-                      : 0.0);
+                      : 0.0,
+                  all->shorter == 1 ? "its" : "their");
     if (l->behind > 0)
-        result_remark(r,
-                      "%lld launches began after their work did: the "
-                      "clocks of host and device differ, and delays with "
-                      "them.",
-                      (long long)l->behind);
+        result_remark_n(
+            r, (uint64_t)l->behind,
+            "%lld launch[|es] began after [its|their] work did: the "
+            "clocks of host and device differ, and delays with "
+            "them.",
+            (long long)l->behind);
 }
 
 static void launch_rows(struct result *r, const struct launches *l) {

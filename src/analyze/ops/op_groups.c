@@ -7,8 +7,10 @@
 #include "analyze/shared/host_tree.h"
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/args.h"
+#include "model/format.h"
 #include "model/hlo/hlo.h"
 #include <stdlib.h>
 
@@ -24,7 +26,8 @@ static int parse_by(const char *list, unsigned *by, struct ops_err *e) {
             return fail(e, OPS_EUSAGE,
                         "--group: '%.*s' is not known; it takes shapes, stack "
                         "and module, separated by commas",
-                        (int)(n < 40 ? n : 40), list);
+                        CUT_BYTES(40,
+                                  ((struct bytes){(const uint8_t *)list, n})));
         *by |= 1u << i; /* enum group_by */
         list += n + (list[n] == ',');
     }
@@ -189,6 +192,14 @@ static uint32_t finer_group(struct op_groups *g, uint32_t base, row_id row,
     return id;
 }
 
+/* Is the row a call of a tf.function from Python? */
+static bool is_function(const struct trace *t, row_id row) {
+    uint32_t source = t->tracks[t->spans.track[row]].source;
+    return t->spans.kind[row] == SPAN_ANNOTATION &&
+           !source_is_torchs(&t->sources[source]) &&
+           args_get(t, row, "tf_function_call").type != ARG_NONE;
+}
+
 uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
                       row_id row) {
     const struct spans *sp = &g->t->spans;
@@ -216,7 +227,9 @@ uint32_t op_groups_of(struct op_groups *g, const struct host_tree *h,
     uint32_t have = slots[name];
     if (have && !g->by) return have - 1;
     str_id key = h->key[name];
-    struct op_group like = {.key = key, .kind = kind};
+    struct op_group like = {.key = key,
+                            .kind = kind,
+                            .function = is_function(g->t, row)};
     if (!have && slots[key]) have = slots[name] = slots[key];
     if (!have) {
         uint32_t id = g->by ? g->nfiner++ : add_group(g, like);

@@ -33,7 +33,8 @@ struct op_group {
                                       is known from its device work alone */
     uint8_t rule;                 /* of torch_flops_rule() */
     bool has_device, has_memory, has_flops;
-    bool async; /* spans that belong to no thread: they have no self time */
+    bool async;    /* spans that belong to no thread: they have no self time */
+    bool function; /* calls of a tf.function: no op, its ops run elsewhere */
 };
 
 struct op_groups {

@@ -18,6 +18,8 @@
 #include "analyze/shared/own.h"
 #include "base/array.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
+#include "base/text/number.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/format.h"
@@ -586,7 +588,9 @@ static void ops_put_columns(struct result *r, const struct ops *o) {
          "of the device time that ops launched; with no device, of "
          "host_work_us of all rows", COL_PERCENT, COL_BAR},
         {"kind", NULL, NULL, "op, annotation, api, region; device: an op that "
-         "is known from its device work alone; async: begun and ended by any "
+         "is known from its device work alone; function: a call of a "
+         "tf.function, whose ops have rows of their own: below the ops, "
+         "whatever it takes; async: begun and ended by any "
          "thread, so that it has no self time; memory: outside every row",
          COL_TEXT, COL_LESS},
         {"type", NULL, NULL, "the operation's type, where the name is of one "
@@ -680,7 +684,10 @@ static void ops_put_row(struct result *r, const struct ops *o,
     bool has_part = o->whole > 0 && !v->async && (o->by_device ? dev : host);
     if (has_part)
         cell_float(r, "share_pct", 100.0 * (double)part / (double)o->whole);
-    cell_text(r, "kind", v->async ? "async" : row_kind(v->kind));
+    cell_text(r, "kind",
+              v->async      ? "async"
+              : v->function ? "function"
+                            : row_kind(v->kind));
     if (type.n > 0) cell_str(r, "type", type);
     hlo_cells(r, o->t, v->hlo, op_groups_text(&o->groups, v->program));
     const struct op_groups *g = &o->groups;
@@ -699,11 +706,51 @@ static int by_host_work(const void *a, const void *b) {
     return (x->order > y->order) - (x->order < y->order);
 }
 
+/* The order of a profile with functions: they come last. */
+static int ops_first(const void *a, const void *b) {
+    const struct op_group *x = a, *y = b;
+    if (x->function != y->function) return x->function ? 1 : -1;
+    if (x->device_self != y->device_self)
+        return x->device_self < y->device_self ? 1 : -1;
+    return by_host_work(a, b);
+}
+
+/* Says what functions took that no op did. */
+static void say_functions(struct result *r, const struct ops *o) {
+    const struct op_group *most = NULL;
+    wide work = 0;
+    uint64_t n = 0;
+    for (size_t i = 0; i < o->groups.n; i++) {
+        const struct op_group *v = &o->groups.v[i];
+        if (!v->function || v->calls == 0) continue;
+        if (most == NULL) most = v;
+        work += o->by_device ? v->device_self : host_work(v);
+        n++;
+    }
+    if (most == NULL || o->whole <= 0) return;
+    char time[48], who[160];
+    const char *name = strs_text(&o->t->strs, most->key);
+    human_time(wide_narrow(work), time, sizeof time);
+    if (n == 1) cut_fmt(who, sizeof who, "%.*s", CUT(100, name));
+    else
+        cut_fmt(who, sizeof who, "%llu rows (%.*s, ...)", (unsigned long long)n,
+                CUT(100, name));
+    result_remark_n(r, n,
+                    "%s [is a function|are functions] of the program, no "
+                    "op[|s]: %s (%.1f %%) beside the ops that [it runs|they "
+                    "run]. [It stands|They stand] below these; --sort "
+                    "share_pct ranks all rows.",
+                    who, time, 100.0 * (double)work / (double)o->whole);
+}
+
 /* Orders the groups, whose numbers rows no longer need then: rows that launched
  * nothing are equal in the main column and stay in this order. */
 static void ops_put_rows(struct result *r, struct ops *o) {
+    for (size_t i = 0; i < o->groups.n; i++)
+        r->in_order |= o->groups.v[i].function;
     if (o->groups.n > 0)
-        qsort(o->groups.v, o->groups.n, sizeof *o->groups.v, by_host_work);
+        qsort(o->groups.v, o->groups.n, sizeof *o->groups.v,
+              r->in_order ? ops_first : by_host_work);
     for (size_t i = 0; i < o->groups.n; i++)
         if (o->groups.v[i].calls > 0) ops_put_row(r, o, &o->groups.v[i]);
     if (o->noutside > 0) { /* memory events in no span, as torch shows them */
@@ -722,12 +769,14 @@ static void ops_put_rows(struct result *r, struct ops *o) {
         result_remark(
             r, "Rows are of all %zu processes; --by rank shows each rank.",
             o->t->nprocesses);
+    say_functions(r, o);
     if (o->nunattributed > 0)
-        result_remark(r,
-                      "%llu device spans, %.3f us, were launched by no "
-                      "operation of this profile: their time is in no row",
-                      (unsigned long long)o->nunattributed,
-                      (double)o->unattributed / PS_PER_US);
+        result_remark_n(
+            r, o->nunattributed,
+            "%llu device span[|s], %.3f us, [was|were] launched by no "
+            "operation of this profile: [its|their] time is in no row",
+            (unsigned long long)o->nunattributed,
+            (double)o->unattributed / PS_PER_US);
 }
 
 static int ops_run(const struct trace *t, const struct opts *opts,

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/sort.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/span_class.h"
 #include <math.h>
@@ -110,8 +111,9 @@ static void put_process(struct result *r, const struct trace *t,
     }
     if (c->pid > -(1 << 30)) /* texts have numbers below that */
         snprintf(pid, sizeof pid, "%lld", (long long)c->pid);
-    snprintf(text, sizeof text, "%.300s%s%s", strs_text(&t->strs, c->process),
-             c->process && pid[0] ? " " : "", pid);
+    cut_fmt(text, sizeof text, "%.*s%s%s",
+            CUT(300, strs_text(&t->strs, c->process)),
+            c->process && pid[0] ? " " : "", pid);
     cell_text(r, "process", text);
 }
 
@@ -224,10 +226,12 @@ static void counter_rows(struct result *r, const struct trace *t,
         struct sums v = add_up(t, &by_source[c->source].times, i, end);
         if (v.n + v.odd > 0) counter_row(r, t, c, &v);
         if (v.odd > 0)
-            result_remark(r,
-                          "%lld samples of %.100s are no numbers; they are "
-                          "left out",
-                          (long long)v.odd, strs_text(&t->strs, c->name));
+            result_remark_n(r, (uint64_t)v.odd,
+                            "%lld sample[|s] of %.*s [is no number; it is|are "
+                            "no numbers; they are] "
+                            "left out",
+                            (long long)v.odd,
+                            CUT(100, strs_text(&t->strs, c->name)));
     }
 }
 

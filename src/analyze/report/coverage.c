@@ -11,6 +11,7 @@
 #include "analyze/shared/missing.h"
 #include "base/array.h"
 #include "base/sort.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "base/vec.h"
 #include "model/format.h"
@@ -130,11 +131,12 @@ static const char *device_label(const struct trace *t, uint32_t d, char *text,
                                 size_t cap) {
     const struct source *s = &t->sources[t->devices[d].source];
     const char *label = strs_text(&t->strs, t->devices[d].label);
-    if (t->nsources < 2) snprintf(text, cap, "%.60s", label);
+    if (t->nsources < 2) cut_fmt(text, cap, "%.*s", CUT(60, label));
     else if (s->rank >= 0)
-        snprintf(text, cap, "rank %" PRId64 " %.60s", s->rank, label);
+        cut_fmt(text, cap, "rank %" PRId64 " %.*s", s->rank, CUT(60, label));
     else
-        snprintf(text, cap, "%.60s %.60s", strs_text(&t->strs, s->host), label);
+        cut_fmt(text, cap, "%.*s %.*s", CUT(60, strs_text(&t->strs, s->host)),
+                CUT(60, label));
     return text;
 }
 
@@ -313,8 +315,9 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
     for (int i = 0; i < WORK_OWNERS; i++) whole += (double)w.time[i];
     for (int i = 0; i < WORK_OWNERS; i++) {
         if (w.count[i] == 0 && (i != WORK_OP || whole <= 0)) continue;
-        snprintf(where, sizeof where, "%" PRId64 " events; longest: %.200s",
-                 w.count[i], strs_text(&c->t->strs, w.name[i]));
+        cut_fmt(where, sizeof where, "%" PRId64 " event%s; longest: %.*s",
+                w.count[i], w.count[i] == 1 ? "" : "s",
+                CUT(200, strs_text(&c->t->strs, w.name[i])));
         put_gap(c,
                 (struct gap){work_words[i].what, (double)w.time[i] / 1e6,
                              whole / 1e6, "us", w.count[i] ? where : NULL,
@@ -323,8 +326,8 @@ static void put_work(struct coverage *c, const struct host_tree *h) {
     if (w.early == 0) return;
     char most[48];
     human_time(w.early_most, most, sizeof most);
-    snprintf(where, sizeof where, "by up to %s: %.200s", most,
-             strs_text(&c->t->strs, w.early_name));
+    cut_fmt(where, sizeof where, "by up to %s: %.*s", most,
+            CUT(200, strs_text(&c->t->strs, w.early_name)));
     double all = 0;
     for (int i = 0; i < WORK_OWNERS; i++) all += (double)w.count[i];
     put_gap(c, (struct gap){
@@ -463,7 +466,7 @@ static void put_losses(struct coverage *c) {
     const struct trace *t = c->t;
     for (int i = 0; i < NOTE_COUNT; i++) {
         enum note_id id = (enum note_id)i;
-        char what[100];
+        char what[100], text[NOTE_TEXT];
         if (t->notes[i] == 0 || note_class(id) != NOTE_CLASS_LOSS) continue;
         snprintf(what, sizeof what, "lost: %s", note_name(id));
         /* the words of the profiler itself, where it wrote some */
@@ -472,8 +475,9 @@ static void put_losses(struct coverage *c) {
             said = trace_meta_get(t, ROW_NONE, "error");
             if (!said) said = trace_meta_get(t, ROW_NONE, "warning");
         }
-        put_gap(c, (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL, said,
-                                note_text(id), note_fix(id)});
+        put_gap(c,
+                (struct gap){what, (double)t->notes[i], NO_WHOLE, NULL, said,
+                             note_text(id, t->notes[i], text), note_fix(id)});
     }
 }
 

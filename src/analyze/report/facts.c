@@ -3,6 +3,7 @@
 #include "analyze/report/facts.h"
 
 #include "base/array.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/trace.h"
 #include <inttypes.h>
@@ -57,7 +58,7 @@ void facts_words(struct result *r, const char *metric, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    cut_vfmt(text, sizeof text, fmt, ap);
     va_end(ap);
     facts_text(r, metric, text);
 }

@@ -11,6 +11,7 @@
 #include "base/par.h"
 #include "base/sort.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/text/number.h"
 #include "model/format.h"
 #include <stdatomic.h>
@@ -184,11 +185,12 @@ static void put_no_device(struct result *r, const struct trace *t) {
     int64_t launches = missing_launches(t);
     const char *text = "no device was recorded: compute is the ops of the host";
     if (launches > 0)
-        text = arena_fmt(&r->arena,
-                         "%lld calls launched device work, of which nothing is "
-                         "in the profile: it was cut, or the device was not "
-                         "recorded; compute is the ops of the host",
-                         (long long)launches);
+        text =
+            arena_fmt(&r->arena,
+                      "%lld call%s launched device work, of which nothing is "
+                      "in the profile: it was cut, or the device was not "
+                      "recorded; compute is the ops of the host",
+                      (long long)launches, launches == 1 ? "" : "s");
     facts_put(r, "device busy", false, 0, "%", text);
 }
 
@@ -346,7 +348,7 @@ static void put_top(struct result *r, const char *metric,
         const char *text = !name.null ? name.s : "?";
         put_share(r, metric, (double)us.i / PS_PER_US, "us",
                   arena_fmt(&r->arena, "%s in %lld call%s: %.*s%s", total, n,
-                            n == 1 ? "" : "s", NAME_MAX_SHOWN, text,
+                            n == 1 ? "" : "s", CUT(NAME_MAX_SHOWN, text),
                             strlen(text) > NAME_MAX_SHOWN ? "..." : ""),
                   all > 0 ? 100.0 * (double)us.i / (double)all : 0, of);
     }
@@ -573,8 +575,8 @@ static void put_outside(struct result *r, const struct trace *t,
     if (run > 0 && run < INT64_MAX / PS_PER_NS) {
         human_time(run * PS_PER_NS, time, sizeof time);
         facts_put(r, "program", true, (double)run / 1e3, "us",
-                  arena_fmt(&r->arena, "%s: %.*s%s", time, NAME_MAX_SHOWN,
-                            argv ? argv : "?",
+                  arena_fmt(&r->arena, "%s: %.*s%s", time,
+                            CUT(NAME_MAX_SHOWN, argv ? argv : "?"),
                             argv && strlen(argv) > NAME_MAX_SHOWN ? "..."
                                                                   : ""));
     }
@@ -582,13 +584,14 @@ static void put_outside(struct result *r, const struct trace *t,
         human_time(cpu * PS_PER_US, time, sizeof time);
         double busy = (double)cpu * 1e3 / (double)run;
         bool can_be = cpus > 0 && busy <= (double)cpus;
-        char *text =
-            cpus > 0 && !can_be
-                ? arena_fmt(&r->arena,
-                            "%s, more than %lld CPUs give in that time", time,
-                            (long long)cpus)
-                : arena_fmt(&r->arena, "%s: %.2f of %lld CPUs busy", time, busy,
-                            (long long)cpus);
+        char *text = cpus > 0 && !can_be
+                         ? arena_fmt(&r->arena,
+                                     "%s, more than %lld CPU%s in that time",
+                                     time, (long long)cpus,
+                                     cpus == 1 ? " gives" : "s give")
+                         : arena_fmt(&r->arena, "%s: %.2f of %lld CPU%s busy",
+                                     time, busy, (long long)cpus,
+                                     cpus == 1 ? "" : "s");
         if (can_be)
             put_share(r, "CPU time", (double)cpu, "us", text,
                       100 * busy / (double)cpus, "all CPUs");
@@ -635,11 +638,10 @@ static void put_open_scopes(struct result *r, const struct trace *t) {
         size_t n = 0;
         int scopes = 0;
         for (row_id k = tr->first; k < tr->end && scopes < SCOPES; k++) {
-            if (!(t->spans.flags[k] & SPAN_OPEN) || n >= sizeof path) continue;
-            int len = snprintf(path + n, sizeof path - n, "%s%.60s",
-                               scopes++ > 0 ? " > " : "",
-                               strs_text(&t->strs, t->spans.name[k]));
-            n += len > 0 ? (size_t)len : 0;
+            if (!(t->spans.flags[k] & SPAN_OPEN)) continue;
+            n += cut_fmt(path + n, sizeof path - n, "%s%.*s",
+                         scopes++ > 0 ? " > " : "",
+                         CUT(60, strs_text(&t->strs, t->spans.name[k])));
         }
         if (scopes == 0) continue;
         threads++;
@@ -651,8 +653,8 @@ static void put_open_scopes(struct result *r, const struct trace *t) {
 /* Says which processes used the CPU, where nobody tells what for. */
 static void put_processes(struct result *r, const struct result *from) {
     int64_t threads = sum_column(from, "threads");
-    facts_words(r, "processes", "%zu seen, with %lld threads", from->nrows,
-                (long long)threads);
+    facts_words(r, "processes", "%zu seen, with %lld thread%s", from->nrows,
+                (long long)threads, threads == 1 ? "" : "s");
     int64_t all = sum_column(from, FACT_CPU_US);
     size_t top[TOP_OPS], n_top = find_top(from, FACT_CPU_US, top);
     for (size_t k = 0; k < n_top; k++) {

@@ -145,7 +145,7 @@ static int processes_run(const struct trace *t, const struct opts *o,
 }
 
 static const struct opt opts[] = {
-    {"by", 0, OPT_CHOICE, "process|thread", "process", "what a row is"},
+    {"by", 0, OPT_CHOICE, "process|thread", "process", .help = "what a row is"},
     {.name = NULL},
 };
 

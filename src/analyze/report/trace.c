@@ -170,11 +170,12 @@ static int trace_run(const struct trace *t, const struct opts *o,
 
 static const struct opt trace_opts[] = {
     {"from", 0, OPT_US, "US", NULL,
-     "only spans that end at or after this: a start as JSON or text shows it"},
+     .help = "only spans that end at or after this: a start as JSON or text "
+             "shows it"},
     {"to", 0, OPT_US, "US", NULL,
-     "only spans that begin at or before this, likewise"},
+     .help = "only spans that begin at or before this, likewise"},
     {"track", 0, OPT_TEXT, "T", NULL,
-     "only tracks whose name matches this glob, or whose id it is"},
+     .help = "only tracks whose name matches this glob, or whose id it is"},
     {0},
 };
 

@@ -180,10 +180,11 @@ static void add_remarks(struct result *r, const struct idle *d) {
                       "input is the largest part.",
                       (double)d->input / PS_PER_MS);
     if (d->passed > 0)
-        result_remark(r,
-                      "%zu more devices were not looked at: there are more "
-                      "devices and steps than a machine has.",
-                      d->passed);
+        result_remark_n(
+            r, d->passed,
+            "%zu more device[ was|s were] not looked at: there are more "
+            "devices and steps than a machine has.",
+            d->passed);
     if (d->no_launch > 0)
         result_remark(r,
                       "%.3f ms are unknown because the launch of the work "

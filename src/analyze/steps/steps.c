@@ -17,7 +17,7 @@
 
 static const struct opt steps_opts[] = {
     {"by", 0, OPT_CHOICE, "step|device|epoch", "step",
-     "one row per step, per step and device, or per epoch"},
+     .help = "one row per step, per step and device, or per epoch"},
     {0},
 };
 
@@ -395,11 +395,12 @@ static void add_remarks(struct result *r, const struct steps *w, enum by by) {
     remark_bare(r, w, mid);
     int64_t launches = w->rows[0].has_device ? 0 : missing_launches(w->t);
     if (launches > 0)
-        result_remark(r,
-                      "%lld calls launched device work, of which nothing is in "
-                      "the profile: compute is the ops of the host, not what "
-                      "the device did.",
-                      (long long)launches);
+        result_remark_n(
+            r, (uint64_t)launches,
+            "%lld call[|s] launched device work, of which nothing is in "
+            "the profile: compute is the ops of the host, not what "
+            "the device did.",
+            (long long)launches);
     else if (!w->rows[0].has_device)
         result_remark(r, "No device was recorded: compute is the ops of the "
                          "host.");
@@ -427,16 +428,18 @@ static int steps_fill(struct steps *w, enum by by, struct result *r,
     for (size_t i = 0; i < w->n; i++) put_step_row(r, w, &w->rows[i], by);
     add_remarks(r, w, by);
     if (w->idle_out > 0)
-        result_remark(r,
-                      "%zu rows of devices that did nothing in a step are "
-                      "left out: there are more devices and steps than a "
-                      "machine has.",
-                      w->idle_out);
+        result_remark_n(
+            r, w->idle_out,
+            "%zu row[|s] of devices that did nothing in a step [is|are] "
+            "left out: there are more devices and steps than a "
+            "machine has.",
+            w->idle_out);
     if (w->other_out > 0)
-        result_remark(r,
-                      "The last %zu rows were not looked at: there are more "
-                      "devices and steps than a machine has.",
-                      w->other_out);
+        result_remark_n(
+            r, w->other_out,
+            "The last %zu row[ was|s were] not looked at: there are more "
+            "devices and steps than a machine has.",
+            w->other_out);
     if (t->nsteps == 0)
         result_missing(r, "steps", "nothing in it can be cut into steps",
                        missing_advice(t, ADVICE_STEPS));

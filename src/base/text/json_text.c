@@ -4,6 +4,7 @@
 #include "base/text/json_text.h"
 
 #include "base/array.h"
+#include "base/text/cut.h"
 #include "base/text/plain.h"
 #include "base/text/utf8.h"
 #include <stdio.h>
@@ -226,9 +227,7 @@ void json_put_key(struct sink *s, struct json_keys *k, struct bytes key,
         k->n++;
     }
     if (n > 0) {
-        int len = key.n < 200 ? (int)key.n : 200;
-        snprintf(again, sizeof again, "%.*s (%u)", len, (const char *)key.p,
-                 n + 1);
+        cut_fmt(again, sizeof again, "%.*s (%u)", CUT_BYTES(200, key), n + 1);
         key = bytes_of(again);
     }
     if (raw) json_put_raw(s, key);

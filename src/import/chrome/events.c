@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/trace_fill.h"
 #include <assert.h>
@@ -369,16 +370,14 @@ static void counter_event(struct chrome_reader *r, const struct event *ev) {
         numbers++;
         struct bytes a = strs_bytes(&r->t->strs, name), k = key.raw;
         char text[512];
-        int len = k.n == 0 ? snprintf(text, sizeof text, "%.*s", (int)a.n, a.p)
-                           : snprintf(text, sizeof text, "%.*s: %.*s",
-                                      (int)(a.n < 200 ? a.n : 200), a.p,
-                                      (int)(k.n < 200 ? k.n : 200), k.p);
-        if (len < 0) continue;
-        if ((size_t)len >= sizeof text) len = sizeof text - 1;
-        uint32_t c =
-            trace_counter_of(r->t, r->source, ev->has_pid ? ev->pid.v : NO_PID,
-                             (struct bytes){(uint8_t *)text, (size_t)len},
-                             bytes_of(""), ROW_NONE);
+        size_t len = k.n == 0 ? cut_fmt(text, sizeof text, "%.*s",
+                                        CUT_BYTES(sizeof text - 1, a))
+                              : cut_fmt(text, sizeof text, "%.*s: %.*s",
+                                        CUT_BYTES(200, a), CUT_BYTES(200, k));
+        uint32_t c = trace_counter_of(r->t, r->source,
+                                      ev->has_pid ? ev->pid.v : NO_PID,
+                                      (struct bytes){(uint8_t *)text, len},
+                                      bytes_of(""), ROW_NONE);
         /* PyTorch's hardware counters: a process "GPU 0 Counters" */
         if (c != ROW_NONE && ev->pid.text.n > 0)
             r->t->counters[c].process = trace_str(r->t, ev->pid.text);

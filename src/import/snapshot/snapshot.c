@@ -24,6 +24,7 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/sum.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "import/import.h"
 #include "model/trace_fill.h"
@@ -231,8 +232,7 @@ static void read_segments(struct snap *s, const struct pickle_value *list) {
 static void read_setting(struct snap *s, struct bytes key,
                          const struct pickle_value *v) {
     char name[160], value[64];
-    snprintf(name, sizeof name, "allocator.%.*s",
-             (int)(key.n < 128 ? key.n : 128), (const char *)key.p);
+    cut_fmt(name, sizeof name, "allocator.%.*s", CUT_BYTES(128, key));
     struct bytes b = pickle_text(v);
     switch (v->type) {
     case PICKLE_TEXT: break;

@@ -3,6 +3,7 @@
  * versions, the process, the compiled modules. XStat: {1 metadata_id, one of
  * 2 double, 3 uint64, 4 int64, 5 string, 6 bytes, 7 reference to a stat name
  * used as a string}. */
+#include "base/text/cut.h"
 #include "import/xspace/xspace.h"
 #include "model/trace_fill.h"
 
@@ -170,8 +171,8 @@ static void module_facts(struct xspace *x, const struct xplane *p) {
         struct bytes n = p->names[i].name;
         if (proto.n == 0) continue;
         xspace_hlo(x, n, label_number(n), proto);
-        snprintf(text, sizeof text, "%.*s %zu bytes",
-                 (int)(n.n < 200 ? n.n : 200), (const char *)n.p, proto.n);
+        cut_fmt(text, sizeof text, "%.*s %zu bytes", CUT_BYTES(200, n),
+                proto.n);
         trace_meta(x->t, x->source, "hlo_module", bytes_of(text));
     }
 }

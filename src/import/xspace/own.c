@@ -6,6 +6,7 @@
 
 #include "base/facts.h"
 #include "base/hash.h"
+#include "base/text/cut.h"
 #include "base/xspace.h"
 #include "model/trace_fill.h"
 #include <inttypes.h>
@@ -153,8 +154,7 @@ static void own_loss(struct xspace *x, const struct xplane *p,
                      const struct xval *v) {
     struct bytes b = xval_text(p, v);
     char text[300];
-    snprintf(text, sizeof text, "%.*s", (int)(b.n < 299 ? b.n : 299),
-             (const char *)b.p);
+    cut_fmt(text, sizeof text, "%.*s", CUT_BYTES(299, b));
     trace_note(x->t, NOTE_SOURCE_WARNING, 1);
     put_loss(x->t, x->source, FACT_LOSS, text);
 }
@@ -225,9 +225,8 @@ static void own_dropped(struct xpiece *w, const struct xline *l) {
     if (n <= 0) return;
     trace_note(w->t, NOTE_RECORDER_DROPPED, (uint64_t)n);
     if (w->told++ >= DROPS_TOLD) return;
-    snprintf(text, sizeof text, "%" PRId64 " on thread %.*s: %.*s", n,
-             (int)(thread.n < 64 ? thread.n : 64), (const char *)thread.p,
-             (int)(why.n < 120 ? why.n : 120), (const char *)why.p);
+    cut_fmt(text, sizeof text, "%" PRId64 " on thread %.*s: %.*s", n,
+            CUT_BYTES(64, thread), CUT_BYTES(120, why));
     put_loss(w->t, w->source, "dropped", text);
 }
 

@@ -6,6 +6,7 @@
 #include "model/hlo/hlo.h"
 
 #include "base/array.h"
+#include "base/text/cut.h"
 #include "base/vec.h"
 #include "model/args.h"
 #include "model/hlo/hlo_impl.h"
@@ -204,8 +205,7 @@ size_t hlo_source_text(const struct trace *t, const struct hlo_instr *i,
     if (cap == 0) return 0;
     out[0] = 0;
     if (i->file == 0) return 0;
-    int n = snprintf(out, cap, "%s:%u", strs_text(&t->strs, i->file), i->line);
-    return n < 0 ? 0 : (size_t)n < cap ? (size_t)n : cap - 1;
+    return cut_fmt(out, cap, "%s:%u", strs_text(&t->strs, i->file), i->line);
 }
 
 /* Returns the span before it on its track that is not part of another: XLA on
