@@ -25,6 +25,7 @@ enum {
     REACH = 12,      /* letters of a word beside the one that differs */
     LOOK_AT = 4096,  /* bytes of a text: longer ones repeat themselves */
     LEAST_WIDTH = 8, /* there is no room for windows below */
+    LONG_HEAD = 16,  /* letters of a path's first part that are worth leaving */
 };
 
 struct window {
@@ -258,6 +259,40 @@ static bool all_apart(struct cut **p, size_t n, bool symbols, const char *dots,
     return tell_apart(p, k, symbols, dots, a);
 }
 
+/* Returns the bytes of a path's first part, its slash counted; 0 if it is no
+ * path or that is too short to save anything. */
+static size_t head_of(const char *s) {
+    const char *slash = strchr(s, '/');
+    size_t n = slash != NULL ? (size_t)(slash - s) + 1 : 0;
+    return n >= LONG_HEAD && slash[1] != '\0' ? n : 0;
+}
+
+/* Leaves out the first part of paths that several of them share: TensorFlow
+ * writes StatefulPartitionedCall/ before the name of most ops. */
+static bool drop_heads(struct cut **p, size_t n, const char *dots,
+                       struct arena *a) {
+    size_t room = text_width(dots) + 1;
+    qsort(p, n, sizeof *p, by_full);
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t head = head_of(p[i]->full);
+        for (end = i + 1; head > 0 && end < n; end++)
+            if (strncmp(p[i]->full, p[end]->full, head) != 0) break;
+        if (strcmp(p[i]->full, p[end - 1]->full) == 0) continue;
+        for (size_t k = i; k < end; k++) {
+            if (p[k]->width < room + LEAST_WIDTH) continue;
+            struct sink out;
+            sink_memory(&out);
+            sink_puts(&out, dots);
+            sink_putc(&out, '/');
+            text_put_fit(&out, p[k]->full + head, p[k]->width - room, dots);
+            p[k]->shown = out.broken ? NULL : arena_copy(a, out.buf, out.n);
+            sink_free(&out);
+            if (p[k]->shown == NULL) return false;
+        }
+    }
+    return true;
+}
+
 bool cuts_apart(struct cut *v, size_t n, bool symbols, const char *dots,
                 struct arena *a) {
     struct cut **p = malloc((n + 1) * sizeof *p);
@@ -265,7 +300,7 @@ bool cuts_apart(struct cut *v, size_t n, bool symbols, const char *dots,
     if (p == NULL) return false;
     for (size_t i = 0; i < n; i++)
         if (v[i].full != NULL) p[k++] = &v[i];
-    bool ok = runs_apart(p, k, symbols, dots, a) &&
+    bool ok = drop_heads(p, k, dots, a) && runs_apart(p, k, symbols, dots, a) &&
               all_apart(p, k, symbols, dots, a);
     qsort(p, k, sizeof *p, by_shown);
     for (size_t i = 0, end; ok && i < k; i = end) {

@@ -19,7 +19,8 @@ struct cut {
 };
 
 /* Cuts anew those of n texts that look alike although they are not: what all of
- * them have in common is left out, and what differs is shown. Where that is not
+ * them have in common is left out, and what differs is shown; of paths that
+ * share a long first part this is left out in any case. Where that is not
  * enough a number tells them apart ("~2"). Texts that are the same stay the
  * same. Returns false if memory ran out. O(n log n). */
 bool cuts_apart(struct cut *v, size_t n, bool symbols, const char *dots,

@@ -125,11 +125,31 @@ static void whatever_they_are_they_differ(void **state) {
     free(names);
 }
 
+/* The first part that paths share is left out, and not that of a single one. */
+static void shared_heads_are_left_out(void **state) {
+    (void)state;
+    const char *names[] = {
+        "StatefulPartitionedCall/net_1/conv_1/Relu",
+        "StatefulPartitionedCall/gradient_tape/net_1/conv_1/ReluGrad",
+        "SomethingElseThatIsLong/net_1/convolution/Relu",
+        "StatefulPartitionedCall/"};
+    struct arena a = {0};
+    struct cut v[4];
+    cut_all(v, names, 4, 22, false, &a);
+    assert_string_equal(v[0].shown, "…/net_1/conv_1/Relu");
+    assert_memory_equal(v[1].shown, "…/gradient", strlen("…/gradient"));
+    assert_memory_equal(v[2].shown, "Something", strlen("Something"));
+    assert_memory_equal(v[3].shown, "Stateful", strlen("Stateful"));
+    for (size_t w = 8; w < 70; w++) assert_apart(names, 4, w, false);
+    arena_free(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_of_one_library_differ),
         cmocka_unit_test(what_differs_is_shown),
         cmocka_unit_test(whatever_they_are_they_differ),
+        cmocka_unit_test(shared_heads_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
