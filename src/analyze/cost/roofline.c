@@ -767,6 +767,7 @@ static int64_t step_time(const struct roofline *x, bool *whole) {
 static void say_mfu(struct result *r, const struct roofline *x) {
     bool whole;
     int64_t time = step_time(x, &whole);
+    if (time < 0) r->oom = true;
     if (x->matrix_s <= 0 || time <= 0 || !has_device(x->t)) return;
     double known = (double)x->matrix_known / (double)x->matrix_time;
     if (known < 0.95) {
