@@ -4,6 +4,7 @@
 #include "tiny.h"
 
 #include "analyze/steps/bare.h"
+#include "analyze/steps/overhead.h"
 #include "base/facts.h"
 #include "base/sum.h"
 #include <stdio.h>
@@ -73,6 +74,45 @@ static void slow_hosts_pay_more(void **state) {
         trace_free(t);
     }
     assert_true(bare[1] < bare[0]);
+}
+
+/* Beside a device a view costs little to record, and launching a graph more the
+ * more kernels it has; not so on a CPU. */
+static void what_is_recorded_tells_the_cost(void **state) {
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        struct trace *t = tiny_new(device, false);
+        uint32_t th = tiny_thread(t, 1), gpu = tiny_stream(t, 0, 7);
+        tiny_span(t, th, SPAN_ANNOTATION, "ProfilerStep#1", 0, 1000);
+        tiny_span(t, th, SPAN_OP, "aten::mm", 10, 5);
+        tiny_span(t, th, SPAN_OP, "aten::view", 20, 5);
+        for (int k = 1; k <= 2; k++) {
+            row_id call = tiny_span(t, th, SPAN_API, "cudaGraphLaunch",
+                                    20 + 10 * k, 5);
+            trace_link_host(t, 0, (uint64_t)k, call);
+            for (int i = 0; i < k; i++)
+                trace_link_device(t, 0, (uint64_t)k,
+                                  tiny_span(t, gpu, SPAN_KERNEL, "k",
+                                            100 * k + 10 * i, 5));
+        }
+        tiny_seal(t);
+        struct overhead o;
+        struct ops_err e;
+        assert_int_equal(overhead_read(&o, t, 0, &e), 0);
+        int64_t cost[5];
+        for (row_id r = 0; r < 5; r++) cost[r] = overhead_cost(&o, t, r);
+        assert_string_equal(span_name(t, 2), "aten::view");
+        if (device) {
+            assert_true(cost[2] * 3 < cost[1]);
+            assert_true(cost[3] > o.event[SPAN_API]);
+            assert_int_equal(cost[4] - o.event[SPAN_API],
+                             2 * (cost[3] - o.event[SPAN_API]));
+        } else {
+            assert_int_equal(cost[1], cost[2]);
+            assert_int_equal(cost[3], cost[4]);
+        }
+        trace_free(t);
+    }
 }
 
 /* A device that is busy all the time is not quicker without the profiler. */
@@ -212,6 +252,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_cost),
         cmocka_unit_test(slow_hosts_pay_more),
+        cmocka_unit_test(what_is_recorded_tells_the_cost),
         cmocka_unit_test(a_busy_device_stays),
         cmocka_unit_test(a_measured_one_wins),
         cmocka_unit_test(a_longer_one_is_told_beside),
