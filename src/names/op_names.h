@@ -124,13 +124,6 @@ static inline bool name_is_engine_call(struct bytes name) {
  * again, or starts that? */
 bool op_is_checkpoint(struct bytes name);
 
-/* Does it only make room for a tensor? */
-static inline bool op_is_empty(struct bytes name) {
-    return BYTES_IS(name, "aten::empty") ||
-           BYTES_IS(name, "aten::empty_like") ||
-           BYTES_IS(name, "aten::empty_strided");
-}
-
 /* Does torch have no good kernel of it for NHWC (channels_last)? */
 bool op_lacks_nhwc(struct bytes name);
 

@@ -32,8 +32,12 @@ bool pattern_fits(const char *pattern, struct bytes name) {
 }
 
 bool pattern_in(const char *const *list, struct bytes name) {
-    for (; *list; list++)
+    char first = name.n > 0 ? (char)name.p[0] : '\0';
+    for (; *list; list++) {
+        char c = **list; /* most do not even begin like it */
+        if (c != first && c != '*') continue;
         if (pattern_fits(*list, name)) return true;
+    }
     return false;
 }
 

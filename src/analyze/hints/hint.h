@@ -8,6 +8,7 @@
 
 #include "analyze/shared/missing.h"
 #include "analyze/steps/replay.h"
+#include "names/kernel_names.h"
 
 struct trace;
 struct device_peak;
@@ -55,6 +56,7 @@ struct moved {
     row_id op;     /* the innermost op that launched it, or ROW_NONE */
     int64_t least; /* ps that the device's memory needs for all that the op
                       reads and writes, each tensor once; -1: not known */
+    struct kernel_kind kind; /* of its name */
 };
 
 /* The op without ops inside it that a piece of the line is part of. */

@@ -272,9 +272,8 @@ static void join_kernels(const struct hint_case *c, struct hint_step *s) {
     for (uint32_t w = 0; w < s->d.nworks; w++) {
         row_id row = s->d.works[w].row;
         if (s->trial.work[w] == WORK_GONE) continue;
-        bool joins =
-            t->spans.kind[row] == SPAN_KERNEL &&
-            !kernel_kind_of(strs_bytes(&t->strs, t->spans.name[row])).matrix;
+        bool joins = t->spans.kind[row] == SPAN_KERNEL &&
+                     !s->moved[w].kind.matrix;
         if (!joins || head == DEP_NONE ||
             s->d.works[head].lane != s->d.works[w].lane) {
             head = joins ? w : DEP_NONE;

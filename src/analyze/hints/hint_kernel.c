@@ -51,7 +51,7 @@ static void lower_precision(const struct hint_case *c, struct hint_step *s,
         if (c->t->spans.kind[row] != SPAN_KERNEL ||
             s->trial.work[w] == WORK_GONE)
             continue;
-        struct kernel_kind k = kernel_kind_of(name);
+        struct kernel_kind k = s->moved[w].kind;
         bool product = k.matrix && !k.tensor && k.dtype == DTYPE_FP32;
         bool halved = type != DTYPE_TF32 && k.dtype == DTYPE_FP32 &&
                       kernel_fusable(name) == FUSE_POINTWISE &&

@@ -10,6 +10,7 @@
 #include "analyze/cost/device_peak.h"
 #include "analyze/cost/op_cost.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/sum.h"
 #include "model/trace.h"
 #include "names/kernel_names.h"
@@ -42,18 +43,33 @@ static int64_t least_of(const struct hint_case *c, row_id op) {
     return ps < (double)DUR_LIMIT ? (int64_t)ps : -1;
 }
 
-int hint_moved_read(struct hint_case *c, struct ops_err *e) {
-    for (size_t i = 0; i < c->nsteps; i++) {
-        struct hint_step *s = &c->steps[i];
-        s->moved = malloc((s->d.nworks + 1) * sizeof *s->moved);
-        if (s->moved == NULL) return fail_oom(e);
-        for (uint32_t w = 0; w < s->d.nworks; w++) {
-            row_id op = op_around(c->t, s->d.works[w].call);
-            bool same = w > 0 && s->moved[w - 1].op == op;
-            s->moved[w] = (struct moved){op, same ? s->moved[w - 1].least
-                                                  : least_of(c, op)};
-        }
+static bool read_moved(const struct hint_case *c, struct hint_step *s) {
+    const struct trace *t = c->t;
+    struct map named = {0}; /* name -> the first work that has it */
+    s->moved = malloc((s->d.nworks + 1) * sizeof *s->moved);
+    bool ok = s->moved != NULL;
+    for (uint32_t w = 0; ok && w < s->d.nworks; w++) {
+        row_id op = op_around(t, s->d.works[w].call);
+        uint32_t name = t->spans.name[s->d.works[w].row];
+        uint32_t *first = map_at(&named, name);
+        bool same = w > 0 && s->moved[w - 1].op == op;
+        ok = first != NULL;
+        if (!ok) break;
+        s->moved[w] = (struct moved){
+            .op = op,
+            .least = same ? s->moved[w - 1].least : least_of(c, op),
+            .kind = *first == MAP_NONE
+                        ? kernel_kind_of(strs_bytes(&t->strs, name))
+                        : s->moved[*first].kind};
+        if (*first == MAP_NONE) *first = w;
     }
+    map_free(&named);
+    return ok;
+}
+
+int hint_moved_read(struct hint_case *c, struct ops_err *e) {
+    for (size_t i = 0; i < c->nsteps; i++)
+        if (!read_moved(c, &c->steps[i])) return fail_oom(e);
     return 0;
 }
 

@@ -253,7 +253,7 @@ static bool computes(const struct nodes *k, const struct hint_step *s,
         map_get(&k->of_row, row) != MAP_NONE)
         return false;
     struct bytes name = strs_bytes(&t->strs, t->spans.name[row]);
-    return !op_is_checkpoint(name) && !op_is_empty(name);
+    return !op_is_checkpoint(name) && !op_only_allocates(name);
 }
 
 /* Does one of torch's checkpoints begin or end in pieces [first, end)? */
