@@ -108,6 +108,6 @@ bool frame_name_is_jaxs(struct bytes name) {
 
 bool frame_name_waits(struct bytes name) {
     static const char *const functions[] = {"block_until_ready", "try_to_block",
-                                            "synchronize", NULL};
+                                            "synchronize", "_value", NULL};
     return pattern_in(functions, frame_name_split(name).function);
 }

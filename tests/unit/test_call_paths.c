@@ -191,6 +191,35 @@ static void waiting_for_another_thread_is_no_python(void **state) {
     trace_free(p.t);
 }
 
+/* JAX waits for the device in a frame that records nothing below it: that is no
+ * Python, and the critical path goes on with the device. */
+static void frames_that_wait_are_no_python(void **state) {
+    (void)state;
+    struct program p = start();
+    tiny_span(p.t, p.thread, SPAN_ANNOTATION, "ProfilerStep#0", 0, 1000);
+    py(&p, "a.py(1): main", 0, 990);
+    py(&p, "jax/api.py(27): block_until_ready", 100, 890);
+    tiny_launch(p.t, p.thread, p.stream, "gemm", 10, 900);
+    tiny_seal(p.t);
+    struct result r = tiny_run(p.t, "python", NULL, NULL);
+    assert_int_equal(tiny_us(&r, "block_until_ready", "self_us"), 890);
+    assert_int_equal(tiny_us(&r, "block_until_ready", "step_self_us"), 0);
+    assert_true(tiny_us(&r, "main", "step_self_us") > 90);
+    result_free(&r);
+    r = tiny_run(p.t, "critical", NULL, NULL);
+    int64_t compute = 0, python = 0;
+    for (size_t i = 0; i < r.nrows; i++) {
+        const char *kind = tiny_cell(&r, i, "kind")->s;
+        int64_t us = tiny_cell(&r, i, "on_path_us")->i / US;
+        if (strcmp(kind, "compute") == 0) compute += us;
+        if (strcmp(kind, "python") == 0) python += us;
+    }
+    assert_int_equal(compute, 900);
+    assert_true(python < 30);
+    result_free(&r);
+    trace_free(p.t);
+}
+
 static void steps_choose_pieces(void **state) {
     (void)state;
     struct program p = start();
@@ -261,6 +290,7 @@ int main(void) {
         cmocka_unit_test(ops_of_a_tpu_nest),
         cmocka_unit_test(nothing_is_said_to_be_nothing),
         cmocka_unit_test(recursion_counts_once),
+        cmocka_unit_test(frames_that_wait_are_no_python),
         cmocka_unit_test(waiting_for_another_thread_is_no_python),
         cmocka_unit_test(steps_choose_pieces),
         cmocka_unit_test(frames_are_taken_apart),

@@ -142,6 +142,33 @@ static void graphs_are_launched_at_once(void **state) {
     done(&s);
 }
 
+/* Kernels of two streams that ran one after the other are not promised to run at
+ * the same time, however quickly they are launched. */
+static void kernels_overlap_no_more(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(true, false);
+    uint32_t th = step(t, 0, 400);
+    for (int i = 0; i < 2; i++) {
+        uint32_t gpu = tiny_stream(t, 0, 7 + i);
+        uint64_t id = (uint64_t)i + 1;
+        trace_link_host(t, 0, id,
+                        tiny_span(t, th, SPAN_API, "cudaLaunchKernel", 150 * i,
+                                  1));
+        trace_link_device(t, 0, id,
+                          tiny_span(t, gpu, SPAN_KERNEL, "k", 10 + 90 * i,
+                                    100));
+    }
+    struct studied s;
+    study(&s, t, 0);
+    assert_int_equal(s.d.kernels, 200 * US);
+    assert_int_equal(s.d.busy, 190 * US); /* 10 of it were at the same time */
+    for (size_t i = 0; i < s.d.line.n; i++) s.p.host[i] = 0;
+    assert_int_equal(replay(&s.p), 190 * US);
+    s.p.work[0] = 20 * US;
+    assert_int_equal(replay(&s.p), 114 * US);
+    done(&s);
+}
+
 /* A call that waits ends after the work; let go, it does not. */
 static void waiting_calls(void **state) {
     (void)state;
@@ -345,6 +372,7 @@ int main(void) {
         cmocka_unit_test(other_threads_take_over),
         cmocka_unit_test(device_bound),
         cmocka_unit_test(graphs_are_launched_at_once),
+        cmocka_unit_test(kernels_overlap_no_more),
         cmocka_unit_test(waiting_calls),
         cmocka_unit_test(waits_for_what_is_left),
         cmocka_unit_test(waits_for_what_was_launched),

@@ -279,6 +279,28 @@ static void an_instance_is_a_mark_and_no_work(void **state) {
     trace_free(g.t);
 }
 
+/* What the program does after a region, while the region's kernel still runs, is
+ * on no path through it. */
+static void what_comes_after_is_not_of_it(void **state) {
+    (void)state;
+    struct rig g = rig_new();
+    region(&g, g.thread, "train", 0, 1000);
+    region(&g, g.thread, "fwd", 100, 20);
+    launch(&g, 105, 110, 600);
+    tiny_span(g.t, g.thread, SPAN_OP, "later", 150, 400);
+    tiny_seal(g.t);
+    struct result r = tiny_run(g.t, "critical", "region", "fwd");
+    int64_t sum = 0;
+    assert_true(r.nrows > 0);
+    for (size_t i = 0; i < r.nrows; i++) {
+        assert_string_not_equal(tiny_cell(&r, i, "name")->s, "later");
+        sum += tiny_cell(&r, i, "on_path_us")->i;
+    }
+    assert_int_equal(sum, 500 * US);
+    result_free(&r);
+    trace_free(g.t);
+}
+
 static struct result ask(const struct trace *t, const char *analysis,
                          const char *region, const char *instance,
                          const char *steps, int want) {
@@ -471,6 +493,7 @@ int main(void) {
         cmocka_unit_test(rows_of_later_keep_the_view),
         cmocka_unit_test(all_threads_get_the_same_view),
         cmocka_unit_test(every_rank_has_its_own_instances),
+        cmocka_unit_test(what_comes_after_is_not_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ struct function {
     int64_t in_step;  /* of self: on the step's thread, inside of a step */
     struct once once; /* what total has already */
     bool native;      /* a function of C */
+    bool waits;       /* it is there to wait: block_until_ready */
 };
 
 struct python {
@@ -61,7 +62,8 @@ static uint32_t function_of(struct python *p, row_id r) {
         p->v[p->n] =
             (struct function){.name = stable,
                               .native = frame_name_split(b).file.n == 0 &&
-                                        !BYTES_STARTS(b, "nn.Module: ")};
+                                        !BYTES_STARTS(b, "nn.Module: "),
+                              .waits = frame_name_waits(b)};
         *at = (uint32_t)p->n++;
     }
     p->of[name] = *at + 1;
@@ -121,7 +123,8 @@ static void on_spend(void *ctx, row_id r, uint32_t f, int64_t from,
                      int64_t to) {
     struct python *p = ctx;
     if (f == TOKEN_NONE) return;
-    int64_t part = step_part(p, r, p->v[f].native, from, to);
+    int64_t part = p->v[f].waits ? 0
+                                 : step_part(p, r, p->v[f].native, from, to);
     sat_inc(&p->v[f].in_step, part);
     p->inside += part;
     if (select_has(&p->selection, r)) sat_inc(&p->v[f].self, to - from);
@@ -205,7 +208,7 @@ static const struct column python_cols[] = {
      "functions, operations and driver calls inside of it", COL_TIME,
      COL_ANSWER},
     {"step_self_us", "self in steps", "us", "of self_us, on the steps' thread "
-     "in steps, waits for other threads' operations left out", COL_TIME, 0},
+     "in steps, waits left out", COL_TIME, 0},
     {"share_of_step_pct", "of step", "%", "step_self_us, of the time of all "
      "steps", COL_PERCENT, COL_BAR | COL_MAIN},
 };

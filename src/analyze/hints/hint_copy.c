@@ -40,6 +40,8 @@ static bool repair_copy(const struct hint_case *c, struct hint_step *s,
         return false;
     /* the call itself is long when the host copies */
     int64_t call = k->call == ROW_NONE ? 0 : c->t->spans.dur[k->call];
+    int64_t step = s->d.line.end - s->d.line.ts; /* a call may outlast it */
+    if (call > step) call = step;
     shorten_call(s, k->piece);
     if (pageable && c->peak != NULL && c->peak->link_bytes_per_s > 0) {
         /* the copy comes out of pinned memory and never takes longer than

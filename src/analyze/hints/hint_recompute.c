@@ -247,8 +247,10 @@ static bool computes(const struct nodes *k, const struct hint_step *s,
     row_id row = s->d.line.v[i].row;
     const struct stop *p = &s->d.stops[i];
     if (p->first < p->end || p->wait != DEP_NONE) return true;
-    while (row != ROW_NONE && t->spans.kind[row] == SPAN_API)
+    for (int n = 0; row != ROW_NONE && n < HINT_CLIMB; n++) {
+        if (t->spans.kind[row] != SPAN_API) break;
         row = t->spans.parent[row];
+    }
     if (row == ROW_NONE || t->spans.kind[row] != SPAN_OP ||
         map_get(&k->of_row, row) != MAP_NONE)
         return false;

@@ -22,6 +22,7 @@
 #include "base/text/plain.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MAX_STEPS = 32, MAX_HINTS = 10 };
@@ -314,6 +315,11 @@ static void put_hint(struct result *r, const struct hints *h,
     const char *advice = rule->advice[h->c.framework];
     if (advice == NULL) advice = rule->advice[FW_OTHER];
     rule->say(&h->c, &v->found, &w);
+    const char *sure = w.confidence ? w.confidence : rule->confidence;
+    size_t said = strlen(w.evidence);
+    if (!v->unknown && v->save > 0 && strcmp(sure, "assumed") == 0)
+        snprintf(w.evidence + said, sizeof w.evidence - said,
+                 "; the saving is a guess (-v says what it rests on)");
     trim(w.title, sizeof w.title);
     trim(w.evidence, sizeof w.evidence);
     trim(w.repair, sizeof w.repair);
@@ -483,7 +489,7 @@ static int find_hints(struct hints *h, struct ops_err *e) {
         }
     }
     if (lost * 100 > calls * HINT_LOST_PERCENT) h->lost = lost;
-    if (h->lost > 0 || h->cut) return 0;
+    if (h->lost > 0 || h->cut || h->c.step <= 0) return 0;
     for (int effort = EFFORTS - 1; effort >= 0; effort--)
         TRY(list_all(h, (enum hint_effort)effort, e));
     return 0;
@@ -541,6 +547,9 @@ static void hints_remarks(struct result *r, const struct hints *h) {
             "[its|their] device work (a cut file, or records that were "
             "dropped): no saving can be worked out",
             (long long)h->lost);
+    else if (h->c.step <= 0)
+        result_remark(r, "the middle one of these steps took no time: no share "
+                         "of it can be told");
     else if (h->n == 0)
         result_remark(r,
                       "nothing was found that would make a step more than "

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/span_class.h"
+#include "names/frame_name.h"
 #include <stdlib.h>
 
 enum { MAX_STEPS = 32 };
@@ -51,6 +52,7 @@ struct path {
     struct path_segment *v; /* last first */
     size_t n, cap;
     int64_t now, start; /* walked back to; the step's start */
+    uint32_t last;      /* the work that ends last in the step, or DEP_NONE */
     bool oom;
 };
 
@@ -113,6 +115,18 @@ static uint32_t walk_work(struct path *p, uint32_t i) {
     return DEP_NONE;
 }
 
+/* Does the program wait in that piece for the last work, as its Python frame
+ * tells? JAX waits in a call that nobody records. */
+static bool waits_for_last(const struct path *p, const struct piece *q) {
+    if (p->last == DEP_NONE || host_kind(p->t, q) != ON_PYTHON) return false;
+    int64_t end = work_end(&p->d->works[p->last]);
+    if (end <= q->ts || end > p->now) return false;
+    row_id r = pystack_at(p->frames, p->t->steps[p->d->step].thread,
+                          q->ts + q->dur / 2);
+    return r != ROW_NONE &&
+           frame_name_waits(strs_bytes(&p->t->strs, p->t->spans.name[r]));
+}
+
 /* Walks back over what the program did before now. Returns the work that it
  * waited for; DEP_NONE if it did something itself. */
 static uint32_t walk_host(struct path *p) {
@@ -135,6 +149,10 @@ static uint32_t walk_host(struct path *p) {
             return s->wait;
         }
     }
+    if (waits_for_last(p, q)) {
+        back_to(p, work_end(&p->d->works[p->last]), q->row, ON_SYNC);
+        return p->last;
+    }
     back_to(p, q->ts, q->row, host_kind(p->t, q));
     return DEP_NONE;
 }
@@ -146,6 +164,7 @@ static void walk_step(struct path *p, const struct step *s) {
     uint32_t at = DEP_NONE; /* the work that ends the step */
     for (uint32_t i = 0; i < d->nworks; i++)
         if (work_end(&d->works[i]) <= p->now) at = later(d, at, i);
+    p->last = at;
     if (at != DEP_NONE && d->line.n > 0) {
         /* a program that recorded nothing at the end did not make the step
          * end */

@@ -6,12 +6,14 @@
  * recorded waits (sync_waits.h), these are taken instead. */
 #include "analyze/steps/deps.h"
 
+#include "analyze/shared/intervals.h"
 #include "analyze/steps/sync_waits.h"
 #include "base/array.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "model/span_class.h"
 #include <assert.h>
@@ -68,7 +70,8 @@ static void host_side_of(const struct trace *t, uint32_t step, int64_t *ts,
     }
     const struct step *next = step + 1 < t->nsteps ? s + 1 : NULL;
     enum step_rule rule = t->sources[s->source].step_rule;
-    if (next && next->source == s->source && next->marker_ts >= *end)
+    if (rule == STEPS_BY_REGION) { /* what comes after it is not of it */
+    } else if (next && next->source == s->source && next->marker_ts >= *end)
         *end = next->marker_ts;
     else if (rule == STEPS_INFERRED || rule == STEPS_BY_GROUP)
         *end = s->ts + s->dur; /* its region is a part of the loop's body */
@@ -90,6 +93,8 @@ static bool add_device_work(struct deps *d, const struct trace *t, row_id row,
                                           .ts = t->spans.ts[row],
                                           .dur = t->spans.dur[row],
                                           .call = call,
+                                          .kernel = t->spans.kind[row] ==
+                                                    SPAN_KERNEL,
                                           .prev = DEP_NONE,
                                           .after = DEP_NONE};
     return true;
@@ -355,6 +360,23 @@ static bool join_waits(struct deps *d, const struct trace *t) {
     return true;
 }
 
+/* Finds how long kernels ran, in sum and with those that ran at the same time
+ * counted once. */
+static bool set_kernels(struct deps *d) {
+    struct intervals busy = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < d->nworks; i++) {
+        const struct work *w = &d->works[i];
+        if (!w->kernel) continue;
+        sat_inc(&d->kernels, w->dur);
+        ok = intervals_add(&busy, w->ts, work_end(w));
+    }
+    intervals_union(&busy);
+    d->busy = intervals_length(&busy);
+    intervals_free(&busy);
+    return ok;
+}
+
 /* Finds what a launching call takes when nothing holds it up: the median. */
 static bool set_call(struct deps *d, const struct trace *t) {
     int64_t *v = malloc((d->line.n + 1) * sizeof *v);
@@ -397,7 +419,7 @@ static int build_graph(struct deps *d, const struct host_side *h,
     assert(w == d->nworks);
     if (!join_lanes(d, h->t) || !join_waits(d, h->t)) return fail_oom(e);
     TRY(take_waits(d, h, e));
-    return set_call(d, h->t) ? 0 : fail_oom(e);
+    return set_call(d, h->t) && set_kernels(d) ? 0 : fail_oom(e);
 }
 
 int deps_build(struct deps *d, const struct host_side *h, uint32_t step,

@@ -93,6 +93,7 @@ struct work {
     uint32_t prev;  /* the work before it on its lane, or DEP_NONE */
     uint32_t after; /* work of another lane that it waited for, or DEP_NONE */
     bool in_graph;  /* launched together with the work before it, by a graph */
+    bool kernel;    /* it computes */
 };
 
 /* Returns when the work was launched; without a call, when it began. */
@@ -115,7 +116,9 @@ struct deps {
     struct work *works;
     size_t nworks, cap_works;
     uint32_t nlanes;
-    int64_t call; /* ps: what a launching call takes, median */
+    int64_t call;          /* ps: what a launching call takes, median */
+    int64_t kernels, busy; /* ps: how long kernels ran, in sum; and in which one
+                              or several ran */
 };
 
 /* Is piece i of the line a call that launches a kernel and does not wait? */

@@ -167,6 +167,18 @@ static void run_work(struct replay_run *r, uint32_t i) {
     if (r->ends[i] > r->last) r->last = r->ends[i];
 }
 
+/* Returns what kernels need at least: they may not run at the same time more
+ * than they did, for nobody knows which of them could. */
+static int64_t least_time(const struct plan *p) {
+    const struct deps *d = p->d;
+    int64_t now = 0;
+    if (d->busy >= d->kernels || d->kernels <= 0) return 0;
+    for (size_t i = 0; i < d->nworks; i++)
+        if (d->works[i].kernel && p->work[i] != WORK_GONE && !p->ahead[i])
+            sat_inc(&now, p->work[i]);
+    return (int64_t)((double)d->busy / (double)d->kernels * (double)now);
+}
+
 int64_t replay(const struct plan *p) {
     const struct deps *d = p->d;
     struct replay_run r = {.p = p};
@@ -189,6 +201,8 @@ int64_t replay(const struct plan *p) {
     }
     int64_t dur = r.now > r.last ? r.now : r.last;
     if (r.ahead > dur) dur = r.ahead;
+    int64_t least = ok ? least_time(p) : 0;
+    if (least > dur) dur = least;
     free(r.ends);
     free(r.lanes);
     return ok ? sat_add(dur, p->stall) : -1;
