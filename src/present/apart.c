@@ -121,6 +121,20 @@ static size_t put_windows(struct sink *out, const struct alike *x, size_t head,
     return used;
 }
 
+/* Is it a path, as of an op in its scopes, and no sentence or stack? */
+static bool is_path(const char *s) {
+    return strchr(s, '/') != NULL && strchr(s, ' ') == NULL;
+}
+
+/* Makes a path show its end, too, if there is room: that is what it leads to. */
+static void add_end(struct alike *x, const char *dots) {
+    struct alike more = *x;
+    size_t n = strlen(x->text);
+    if (!is_path(x->text)) return;
+    add_window(&more, n - 1);
+    if (put_windows(NULL, &more, 0, 0, dots) <= x->cut->width) *x = more;
+}
+
 /* Returns the text with its windows and as much of its beginning as there is
  * room for; NULL if memory ran out. */
 static const char *cut_to_windows(const struct alike *x, const char *dots,
@@ -178,6 +192,7 @@ static bool tell_apart(struct cut **p, size_t n, bool symbols, const char *dots,
     if (differ == 0 && symbols) differ = look(v, m, false, a);
     if (differ > 0) find_windows(v, m, 0);
     for (size_t i = 0; differ > 0 && i < m; i++) {
+        add_end(&v[i], dots);
         const char *text = cut_to_windows(&v[i], dots, a);
         if (text != NULL) v[i].cut->shown = text;
         else differ = -1;
@@ -262,7 +277,7 @@ static bool all_apart(struct cut **p, size_t n, bool symbols, const char *dots,
 /* Returns the bytes of a path's first part, its slash counted; 0 if it is no
  * path or that is too short to save anything. */
 static size_t head_of(const char *s) {
-    const char *slash = strchr(s, '/');
+    const char *slash = is_path(s) ? strchr(s, '/') : NULL;
     size_t n = slash != NULL ? (size_t)(slash - s) + 1 : 0;
     return n >= LONG_HEAD && slash[1] != '\0' ? n : 0;
 }
@@ -284,10 +299,16 @@ static bool drop_heads(struct cut **p, size_t n, const char *dots,
             sink_memory(&out);
             sink_puts(&out, dots);
             sink_putc(&out, '/');
-            text_put_fit(&out, p[k]->full + head, p[k]->width - room, dots);
+            size_t from = out.n;
+            sink_puts(&out, p[k]->full + head);
+            /* from here on this is what is cut */
+            p[k]->full = out.broken ? NULL : arena_copy(a, out.buf, out.n);
+            out.n = from;
+            if (p[k]->full != NULL)
+                text_put_fit(&out, p[k]->full + from, p[k]->width - room, dots);
             p[k]->shown = out.broken ? NULL : arena_copy(a, out.buf, out.n);
             sink_free(&out);
-            if (p[k]->shown == NULL) return false;
+            if (p[k]->full == NULL || p[k]->shown == NULL) return false;
         }
     }
     return true;

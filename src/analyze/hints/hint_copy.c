@@ -100,7 +100,7 @@ static const char *const repairs[FRAMEWORKS] = {
     [FW_TF] = "dataset.prefetch(2) after "
               "dataset.apply(tf.data.experimental.copy_to_device('/gpu:0'))",
     [FW_JAX] = "jax.device_put of the next batch before this step's result "
-               "is asked for (flax.jax_utils.prefetch_to_device)",
+               "is asked for",
     [FW_OTHER] = "allocate the host buffer with cudaHostAlloc, copy with "
                  "cudaMemcpyAsync on a second stream, one batch ahead",
 };
