@@ -17,7 +17,7 @@ struct program {
     bool region;    /* the pause before is in a region */
 };
 
-static struct result hints(const struct program *p) {
+static struct result analyse(const struct program *p, const char *analysis) {
     struct trace *t = tiny_new(false, false);
     uint32_t th = tiny_thread(t, 1);
     for (int i = 0; i < STEPS; i++) {
@@ -42,9 +42,13 @@ static struct result hints(const struct program *p) {
         tiny_span(t, th, SPAN_OP, "aten::bmm", at, left);
     }
     tiny_seal(t);
-    struct result r = tiny_run(t, "hints", NULL, NULL);
+    struct result r = tiny_run(t, analysis, NULL, NULL);
     trace_free(t);
     return r;
+}
+
+static struct result hints(const struct program *p) {
+    return analyse(p, "hints");
 }
 
 static void expect(struct result r, const char *id, const char *confidence) {
@@ -110,6 +114,17 @@ static void unmarked_time_is_a_guess(void **state) {
     expect(r, "input-bound", "assumed");
 }
 
+/* Nobody is told that the step does not wait for what was not recorded. */
+static void overview_tells_the_guess_apart(void **state) {
+    (void)state;
+    struct result r = analyse(&(struct program){.before = 600}, "overview");
+    size_t row = tiny_row(&r, "is it the input?");
+    assert_non_null(strstr(tiny_cell(&r, row, "text")->s,
+                           "no input pipeline was recorded; by a guess"));
+    assert_true(tiny_cell(&r, row, "value")->null);
+    result_free(&r);
+}
+
 static void a_region_before_the_first_op_is_input(void **state) {
     (void)state;
     struct program p = {.before = 600, .region = true};
@@ -168,6 +183,7 @@ int main(void) {
         cmocka_unit_test(pauses_of_one_step_are_not),
         cmocka_unit_test(few_steps_are_compared_as_well),
         cmocka_unit_test(unmarked_time_is_a_guess),
+        cmocka_unit_test(overview_tells_the_guess_apart),
         cmocka_unit_test(a_region_before_the_first_op_is_input),
         cmocka_unit_test(threads_take_turns),
     };
