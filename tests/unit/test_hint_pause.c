@@ -15,11 +15,13 @@ struct program {
     int alone;      /* so many of the steps under study, from the fifth on, have
                        one of 1,000 that the others have not */
     bool region;    /* the pause before is in a region */
+    const char *cpus; /* that the program has; NULL: not told */
 };
 
 static struct result analyse(const struct program *p, const char *analysis) {
     struct trace *t = tiny_new(false, false);
     uint32_t th = tiny_thread(t, 1);
+    if (p->cpus) trace_meta(t, 0, FACT_CPU_ALLOWED, bytes_of(p->cpus));
     for (int i = 0; i < STEPS; i++) {
         static const char *const ops[] = {"aten::mm", "aten::add", "aten::exp",
                                           "aten::sum", "aten::div"};
@@ -163,6 +165,23 @@ static struct result counted(double threads, double cpu, double switches) {
     return r;
 }
 
+/* No device: nothing to pin; and no more workers than CPUs. */
+static void as_many_workers_as_cpus(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{NULL, "num_workers=8"},
+                                           {"4", "num_workers=4"},
+                                           {"64", "num_workers=8"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct result r = hints(&(struct program){.before = 600,
+                                                  .region = true,
+                                                  .cpus = cases[i][0]});
+        const char *text = tiny_cell(&r, 0, "do")->s;
+        assert_non_null(strstr(text, cases[i][1]));
+        assert_null(strstr(text, "pin_memory"));
+        result_free(&r);
+    }
+}
+
 static void threads_take_turns(void **state) {
     (void)state;
     struct result r = counted(16, 390, 2000);
@@ -185,6 +204,7 @@ int main(void) {
         cmocka_unit_test(unmarked_time_is_a_guess),
         cmocka_unit_test(overview_tells_the_guess_apart),
         cmocka_unit_test(a_region_before_the_first_op_is_input),
+        cmocka_unit_test(as_many_workers_as_cpus),
         cmocka_unit_test(threads_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
