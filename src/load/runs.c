@@ -93,12 +93,12 @@ static bool add_file(struct run *run, const char *path,
     return copy != NULL;
 }
 
-/* Is a file of that role of use in a folder that has others? What stands beside
- * a capture says the same once more; event files are the profile only where
- * there is nothing else. */
+/* Is a file of that role of use in a folder that has others? Plain events
+ * beside a capture say the same once more; event files are the profile only
+ * where there is nothing else. */
 static bool is_wanted(enum format_role role, bool capture, bool profile) {
     if (role == ROLE_CURVES) return !profile;
-    return !capture || role == ROLE_CAPTURE || role == ROLE_RUNNING;
+    return !capture || role != ROLE_PLAIN;
 }
 
 /* Keeps the profiles among a folder's files. Returns false if out of memory. */

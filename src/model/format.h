@@ -28,7 +28,7 @@ enum missing_what {
 /* What such a file is beside others in a folder. */
 enum format_role {
     ROLE_PROFILE, /* a profile that stands for itself */
-    ROLE_CAPTURE, /* a capture of which others beside it are views */
+    ROLE_CAPTURE, /* a capture of which plain ones beside it are views */
     ROLE_RUNNING, /* what a program that still runs is about to write */
     ROLE_PLAIN,   /* events of any program, which may be a profile */
     ROLE_CURVES,  /* scalars: the profile only where there is nothing else */

@@ -97,7 +97,8 @@ bool op_is_custom(struct bytes name) {
         "aten", "prims", "prim", "c10d", "c10d_functional", "autograd",
         "torch", "profiler", "nccl", "gloo", "quantized", "inductor",
         "_c10d_functional", "cudnn", "mkldnn", "sparse", "rngprims",
-        "higher_order", "onednn", "fbgemm", "xla", "symm_mem", NULL};
+        "higher_order", "onednn", "fbgemm", "xla", "symm_mem",
+        "Iterator", /* of tf.data */ NULL};
     const uint8_t *p = memmem(name.p, name.n, "::", 2);
     if (p == NULL || p == name.p) return false;
     size_t n = (size_t)(p - name.p);

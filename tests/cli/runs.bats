@@ -54,6 +54,18 @@ cells() {
     done
 }
 
+@test "runs: torch's files beside an xplane.pb are profiles; its views are none" {
+    cp "$data"/torch_cnn/*.pt.trace.json.gz "$data"/tf_keras/*.xplane.pb "$logs"
+    echo '[{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":5}]' \
+        > "$logs/vm.trace.json"
+    [ "$(cells formats,files,profiles)" = '"kineto  xspace" 2 2' ]
+    run "$OPSCOPE" overview "$logs" --width 0
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"2 profiles side by side"* ]]
+    [[ "$output" == *".pt.trace.json.gz (kineto)"* ]]
+    [[ "$output" == *".xplane.pb (xspace)"* ]]
+}
+
 @test "runs: text, JSON and CSV, and the options of all tables" {
     take 2026_11_15_03_29_38 "$data"/record/*.pb
     take 2026_11_16_03_29_38 "$data"/tf_keras/*.xplane.pb

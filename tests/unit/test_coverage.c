@@ -199,6 +199,13 @@ static void views_by_name(void **state) {
     assert_false(op_is_view(bytes_of("")));
 }
 
+static void iterators_are_no_custom_ops(void **state) {
+    (void)state;
+    assert_true(op_is_custom(bytes_of("mylib::gather")));
+    assert_false(op_is_custom(bytes_of("aten::gather")));
+    assert_false(op_is_custom(bytes_of("Iterator::Root::Prefetch::MapV2")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_trace),
@@ -208,6 +215,7 @@ int main(void) {
         cmocka_unit_test(steps_say_how_much_is_explained),
         cmocka_unit_test(losses_are_shown),
         cmocka_unit_test(views_by_name),
+        cmocka_unit_test(iterators_are_no_custom_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

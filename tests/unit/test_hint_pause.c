@@ -15,11 +15,13 @@ struct program {
     int alone;      /* so many of the steps under study, from the fifth on, have
                        one of 1,000 that the others have not */
     bool region;    /* the pause before is in a region */
+    const char *cpus; /* that the program has; NULL: not told */
 };
 
-static struct result hints(const struct program *p) {
+static struct result analyse(const struct program *p, const char *analysis) {
     struct trace *t = tiny_new(false, false);
     uint32_t th = tiny_thread(t, 1);
+    if (p->cpus) trace_meta(t, 0, FACT_CPU_ALLOWED, bytes_of(p->cpus));
     for (int i = 0; i < STEPS; i++) {
         static const char *const ops[] = {"aten::mm", "aten::add", "aten::exp",
                                           "aten::sum", "aten::div"};
@@ -42,9 +44,13 @@ static struct result hints(const struct program *p) {
         tiny_span(t, th, SPAN_OP, "aten::bmm", at, left);
     }
     tiny_seal(t);
-    struct result r = tiny_run(t, "hints", NULL, NULL);
+    struct result r = tiny_run(t, analysis, NULL, NULL);
     trace_free(t);
     return r;
+}
+
+static struct result hints(const struct program *p) {
+    return analyse(p, "hints");
 }
 
 static void expect(struct result r, const char *id, const char *confidence) {
@@ -110,6 +116,17 @@ static void unmarked_time_is_a_guess(void **state) {
     expect(r, "input-bound", "assumed");
 }
 
+/* Nobody is told that the step does not wait for what was not recorded. */
+static void overview_tells_the_guess_apart(void **state) {
+    (void)state;
+    struct result r = analyse(&(struct program){.before = 600}, "overview");
+    size_t row = tiny_row(&r, "is it the input?");
+    assert_non_null(strstr(tiny_cell(&r, row, "text")->s,
+                           "no input pipeline was recorded; by a guess"));
+    assert_true(tiny_cell(&r, row, "value")->null);
+    result_free(&r);
+}
+
 static void a_region_before_the_first_op_is_input(void **state) {
     (void)state;
     struct program p = {.before = 600, .region = true};
@@ -148,6 +165,23 @@ static struct result counted(double threads, double cpu, double switches) {
     return r;
 }
 
+/* No device: nothing to pin; and no more workers than CPUs. */
+static void as_many_workers_as_cpus(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{NULL, "num_workers=8"},
+                                           {"4", "num_workers=4"},
+                                           {"64", "num_workers=8"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct result r = hints(&(struct program){.before = 600,
+                                                  .region = true,
+                                                  .cpus = cases[i][0]});
+        const char *text = tiny_cell(&r, 0, "do")->s;
+        assert_non_null(strstr(text, cases[i][1]));
+        assert_null(strstr(text, "pin_memory"));
+        result_free(&r);
+    }
+}
+
 static void threads_take_turns(void **state) {
     (void)state;
     struct result r = counted(16, 390, 2000);
@@ -168,7 +202,9 @@ int main(void) {
         cmocka_unit_test(pauses_of_one_step_are_not),
         cmocka_unit_test(few_steps_are_compared_as_well),
         cmocka_unit_test(unmarked_time_is_a_guess),
+        cmocka_unit_test(overview_tells_the_guess_apart),
         cmocka_unit_test(a_region_before_the_first_op_is_input),
+        cmocka_unit_test(as_many_workers_as_cpus),
         cmocka_unit_test(threads_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,10 @@
 #include "tiny.h"
 
 #include "feed.h"
+#include "import/import.h"
 #include <math.h>
+
+extern const struct importer importer_xspace;
 
 static void near(double got, double want) {
     if (fabs(got - want) > 1e-9 * fabs(want))
@@ -181,6 +184,29 @@ static void loops_of_a_tpu(void **state) {
     trace_free(t);
 }
 
+static bool advises(const struct result *r, const char *word) {
+    for (size_t i = 0; i < r->nmissing; i++)
+        if (r->missing[i].fix && strstr(r->missing[i].fix, word)) return true;
+    return false;
+}
+
+/* A JAX program has HLO: what its graphs' kernels lack is the way to it. */
+static void kernels_of_xlas_graphs(void **state) {
+    (void)state;
+    for (int graphs = 0; graphs < 2; graphs++) {
+        struct trace *t = tiny_new(true, false);
+        t->sources[0].format = &importer_xspace.format;
+        tiny_span(t, tiny_thread(t, 1), SPAN_RUNTIME, "PjitFunction(f)", 0, 5);
+        tiny_span(t, tiny_stream(t, 0, 7), SPAN_KERNEL, "nvjet_1", 0, 10);
+        trace_note(t, NOTE_GRAPH_KERNEL_UNPLACED, (uint64_t)graphs);
+        tiny_seal(t);
+        struct result r = tiny_run(t, "roofline", NULL, NULL);
+        assert_true(advises(&r, graphs ? "command_buffer" : "HLO comes"));
+        result_free(&r);
+        trace_free(t);
+    }
+}
+
 /* With no device: the product, not the copy of its bias, nor the op around
  * it. */
 static void host_ops_count_once(void **state) {
@@ -216,6 +242,7 @@ int main(void) {
         cmocka_unit_test(peaks_as_given),
         cmocka_unit_test(traces_with_nothing),
         cmocka_unit_test(loops_of_a_tpu),
+        cmocka_unit_test(kernels_of_xlas_graphs),
         cmocka_unit_test(host_ops_count_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -732,6 +732,11 @@ static void say_unknown(struct result *r, const struct roofline *x,
                              "shapes",
                        "read them as time alone; what compiled code computes "
                        "is not in the profile");
+    else if (x->t->notes[NOTE_GRAPH_KERNEL_UNPLACED] > 0)
+        result_missing(r, what,
+                       "kernels of CUDA graphs do not say which instruction of "
+                       "their program's HLO they are, and these fit none",
+                       missing_advice(x->t, ADVICE_GRAPH));
     else
         result_missing(r, what,
                        "the profile has no HLO for them, and TensorFlow's ops "

@@ -145,6 +145,11 @@ static void repair_input(const struct hint_case *c, struct hint_step *s,
     if (made > 0) share_cpus(c, s, made, at);
 }
 
+#define JAX_ADVICE(workers)                                                    \
+    "make the next batches in another thread that hands them over through a "  \
+    "queue, or by grain.python.DataLoader(worker_count=" workers               \
+    "), and jax.device_put each while the step before it runs"
+
 /* Returns a thread that makes batches beside the training already, or NULL. */
 static const struct track *loader_of(const struct hint_case *c) {
     const struct trace *t = c->t;
@@ -154,6 +159,24 @@ static const struct track *loader_of(const struct hint_case *c) {
             t->tracks[i].kind == TRACK_THREAD && phases_input_thread(t, i))
             return &t->tracks[i];
     return NULL;
+}
+
+/* Writes what to do where the table's words ask for too much: for more workers
+ * than there are CPUs, or for pinned memory where no device reads it. */
+static void say_less(const struct hint_case *c, bool device,
+                     struct hint_words *w) {
+    enum { WORKERS = 8 }; /* as in the table */
+    bool few = c->cpus > 0 && c->cpus < WORKERS;
+    int n = few ? (int)c->cpus : WORKERS;
+    if (device && !few) return;
+    if (c->framework == FW_TORCH)
+        snprintf(w->repair, sizeof w->repair,
+                 "let workers make the batches beside the training: "
+                 "DataLoader(dataset, num_workers=%d, %spersistent_workers="
+                 "True, prefetch_factor=4)",
+                 n, device ? "pin_memory=True, " : "");
+    else if (c->framework == FW_JAX && few)
+        snprintf(w->repair, sizeof w->repair, JAX_ADVICE("%d"), n);
 }
 
 /* Writes what to do where the pipeline has some of it already. */
@@ -216,6 +239,7 @@ static void say_input(const struct hint_case *c, const struct hint_found *f,
              f->other ? hint_time(c, hint_of_step(c, f->other), b) : "",
              f->other ? " is a guess: nothing there was recorded as input" : "",
              cpus);
+    say_less(c, device, w);
     say_more(c, f, w);
 }
 
@@ -233,10 +257,7 @@ const struct hint_rule hint_input_bound = {
         "dataset.map(fn, num_parallel_calls=tf.data.AUTOTUNE)"
         ".batch(n).prefetch(tf.data.AUTOTUNE); dataset.cache() after "
         "what is the same in every epoch",
-    .advice[FW_JAX] =
-        "make the batches in other threads or processes, two ahead: "
-        "grain.python.DataLoader(worker_count=8), or "
-        "flax.jax_utils.prefetch_to_device(iterator, 2)",
+    .advice[FW_JAX] = JAX_ADVICE("8"),
     .advice[FW_OTHER] =
         ("make the next batch in another thread while this one is "
          "trained on, and hand it over through a queue"),

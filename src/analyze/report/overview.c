@@ -448,8 +448,11 @@ static void put_input(struct result *r, const struct result *input,
     }
     if (all <= 0) return;
     double pct = 100.0 * (double)wait / (double)all, guess = 0, others = 0;
+    bool none = wait == 0; /* no stage but copies, which any program has */
     for (size_t i = 0; i < input->nrows; i++) {
         struct cell c = subresult_cell(input, i, "waited_pct");
+        struct cell kind = subresult_cell(input, i, "kind");
+        if (kind.null || strcmp(kind.s, "copy") != 0) none = false;
         if (!c.null) others += c.f; /* than the step's thread */
     }
     pct += others;
@@ -462,16 +465,18 @@ static void put_input(struct result *r, const struct result *input,
     const char *text = "the step does not wait for its input";
     if (pct >= MUCH) text = "the step waits for its input";
     else if (pct >= FELT) text = "the step waits for its input a little";
-    else if (input->nrows == 0) text = "no input pipeline was recorded";
+    else if (none) text = "no input pipeline was recorded";
     if (others >= FELT)
         text = arena_fmt(&r->arena, "%s, in another thread", text);
     bool more = guess > pct + FELT; /* than what was recorded */
+    if (more && !none && pct < FELT)
+        text = "the step does not wait for what was recorded as its input";
     if (more)
         text = arena_fmt(&r->arena,
-                         "%s; by a guess from what is not marked, a step "
-                         "without it takes %.1f %% less: see hints",
+                         "%s; by a guess, what is not marked is input, and a "
+                         "step without it takes %.1f %% less: see hints",
                          text, guess);
-    if (input->nrows == 0 && wait == 0)
+    if (none && others < FELT)
         facts_put(r, "is it the input?", false, 0, "%", text);
     else put_share(r, "is it the input?", pct, "%", text, pct, "all steps");
 }

@@ -214,6 +214,7 @@ bool missing_own(const struct trace *t) {
 
 const char *missing_why(enum missing_what what) { return table[what].why; }
 
+/* Says what is missing. Where there is HLO, it has the FLOPs. */
 static bool say(struct result *r, const struct trace *t, enum missing_what what,
                 bool detail) {
     bool some = false;
@@ -228,10 +229,12 @@ static bool say(struct result *r, const struct trace *t, enum missing_what what,
                  (!t->sources[i].process_view || t->nsources == 1))
             lacks = i;
     }
-    if (lacks != ROW_NONE)
-        (detail ? result_lacks : result_missing)(r, table[what].what,
-                                                 table[what].why,
-                                                 missing_fix(t, lacks, what));
+    if (lacks == ROW_NONE) return some;
+    bool counted = what == MISSING_SHAPES && t->hlo != NULL &&
+                   !source_is_torchs(&t->sources[lacks]);
+    (detail ? result_lacks : result_missing)(
+        r, counted ? "input shapes of the host's ops" : table[what].what,
+        table[what].why, missing_fix(t, lacks, what));
     return some;
 }
 
