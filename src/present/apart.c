@@ -126,7 +126,7 @@ static bool is_path(const char *s) {
     return strchr(s, '/') != NULL && strchr(s, ' ') == NULL;
 }
 
-/* Makes a path show its end, too, if there is room: that is what it leads to. */
+/* Makes a path show its end, too, where there is room: what it leads to. */
 static void add_end(struct alike *x, const char *dots) {
     struct alike more = *x;
     size_t n = strlen(x->text);
