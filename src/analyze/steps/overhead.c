@@ -121,8 +121,8 @@ static const double UNKNOWN_SPEED = 1.2, UNKNOWN_LEAST = 0.3,
                     UNKNOWN_MOST = 2.5, SLOWEST = 20, FASTEST = 0.2;
 
 /* The same beside a device that XProf's tracer watches. CUPTI gets ready in the
- * first milliseconds and slows every launch of a graph: of twelve programs of
- * JAX on an H200 by up to so many us more than its events explain. */
+ * first milliseconds and slows every launch of a graph: in ten programs of JAX
+ * on an H200 by up to so many us more than its events explain. */
 static const double UNKNOWN_BESIDE_DEVICE = 5;
 enum { XPROF_GRAPH_US = 600 };
 
