@@ -65,8 +65,8 @@ static const struct figures
                     .api = 3300,
                     .other = 1000,
                     .graph = 2000,
-                    .least = 0.4,
-                    .most = 1.5},
+                    .least = 0.33,
+                    .most = 1.8},
     /* TensorFlow 2.21 and JAX 0.10 on a CPU; graphs of JAX on an H200. */
     tensorflow = {.op = 165,
                   .python = 200,
@@ -208,7 +208,10 @@ static void set_costs(struct overhead *o, const struct source *s,
                       const struct figures *f, double speed, bool flops) {
     *o = (struct overhead){.known = true, .least = f->least, .most = f->most};
     bool beside = s->has_device && f != &torch_device;
-    if (beside) o->besides = XPROF_GRAPH_US * PS_PER_US;
+    if (beside) { /* the figures are from a CPU */
+        o->besides = XPROF_GRAPH_US * PS_PER_US;
+        o->least = UNKNOWN_LEAST;
+    }
     if (speed <= 0) {
         speed = beside ? UNKNOWN_BESIDE_DEVICE : UNKNOWN_SPEED;
         o->least = UNKNOWN_LEAST;
