@@ -70,8 +70,9 @@ static void host_side_of(const struct trace *t, uint32_t step, int64_t *ts,
     }
     const struct step *next = step + 1 < t->nsteps ? s + 1 : NULL;
     enum step_rule rule = t->sources[s->source].step_rule;
-    if (rule == STEPS_BY_REGION) { /* what comes after it is not of it */
-    } else if (next && next->source == s->source && next->marker_ts >= *end)
+    /* what comes after a region is not of it */
+    if (next && next->source == s->source && next->marker_ts >= *end &&
+        rule != STEPS_BY_REGION)
         *end = next->marker_ts;
     else if (rule == STEPS_INFERRED || rule == STEPS_BY_GROUP)
         *end = s->ts + s->dur; /* its region is a part of the loop's body */

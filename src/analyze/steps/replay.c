@@ -40,12 +40,7 @@ static int plan_alloc(struct plan *p, const struct deps *d, struct ops_err *e) {
     p->go = calloc(n, sizeof *p->go);
     p->work = malloc(w * sizeof *p->work);
     p->ahead = calloc(w, sizeof *p->ahead);
-    p->joined = malloc(w * sizeof *p->joined);
-    if (p->host && p->go && p->work && p->ahead && p->joined) {
-        for (size_t i = 0; i < d->nworks; i++)
-            p->joined[i] = d->works[i].in_graph;
-        return 0;
-    }
+    if (p->host && p->go && p->work && p->ahead) return 0;
     plan_free(p);
     return fail_oom(e);
 }
@@ -55,7 +50,6 @@ void plan_free(struct plan *p) {
     free(p->go);
     free(p->work);
     free(p->ahead);
-    free(p->joined);
     *p = (struct plan){0};
 }
 
@@ -132,7 +126,6 @@ void plan_assign(struct plan *to, const struct plan *from) {
     memcpy(to->go, from->go, d->line.n * sizeof *to->go);
     memcpy(to->work, from->work, d->nworks * sizeof *to->work);
     memcpy(to->ahead, from->ahead, d->nworks * sizeof *to->ahead);
-    memcpy(to->joined, from->joined, d->nworks * sizeof *to->joined);
     to->gap = from->gap;
     to->stall = from->stall;
 }
@@ -156,7 +149,7 @@ static void run_work(struct replay_run *r, uint32_t i) {
         sat_inc(&r->ahead, dur);
         return;
     }
-    int64_t gap = r->p->joined[i] ? r->p->gap : GAP_NS * PS_PER_NS;
+    int64_t gap = w->in_graph ? r->p->gap : GAP_NS * PS_PER_NS;
     int64_t start = r->now, before = r->lanes[w->lane];
     if (before > 0 && sat_add(before, gap) > start)
         start = sat_add(before, gap);

@@ -14,7 +14,6 @@ struct plan {
     int64_t *work; /* by work; WORK_GONE: is not run at all */
     bool *go;      /* by piece: a call that would wait does not */
     bool *ahead;   /* by work: done for the next step, beside this one */
-    bool *joined;  /* by work: follows the one before it in a graph */
     int64_t gap;   /* ps between two works of a graph */
     int64_t stall; /* ps that the step bears of what happens in others */
 };
