@@ -393,6 +393,27 @@ static void update_by_hand(void **state) {
     result_free(&r);
 }
 
+/* A copying call that is written as longer than its step is not told as
+ * longer. */
+static void calls_end_with_their_step(void **state) {
+    (void)state;
+    struct script p = begin("GPU");
+    span(&p, "user_annotation", "ProfilerStep#0", 0, 1000, "");
+    op(&p, "aten::copy_", 100, 900);
+    span(&p, "cuda_runtime", "cudaMemcpyAsync", 100, 5e6, "\"correlation\":7");
+    put(&p, ",{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD "
+            "(Pageable -> Device)\",\"pid\":0,\"tid\":7,\"ts\":110,"
+            "\"dur\":880,\"args\":{\"device\":0,\"stream\":7,"
+            "\"correlation\":7,\"bytes\":16777216}}");
+    struct trace *t = import(&p);
+    struct result r = tiny_run(t, "hints", NULL, NULL);
+    assert_true(tiny_has_row(&r, "copy-pageable"));
+    assert_true(evidence_has(&r, "1.00 ms a step in the copying calls"));
+    result_free(&r);
+    trace_free(t);
+    free(p.s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_runs_again),
@@ -407,6 +428,7 @@ int main(void) {
         cmocka_unit_test(norms_join_chains),
         cmocka_unit_test(chains_of_the_cpu),
         cmocka_unit_test(update_by_hand),
+        cmocka_unit_test(calls_end_with_their_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
