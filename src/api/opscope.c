@@ -179,13 +179,30 @@ static bool is_float(enum col_type type) {
     return type == COL_FLOAT || type == COL_PERCENT;
 }
 
+/* Gives the double that is nearest to a time in microseconds, which is what
+ * reading the decimals of JSON gives. Dividing does as long as the picoseconds
+ * themselves fit a double; the start of a span often does not. */
+static double nearest_us(int64_t ps) {
+    const int64_t fits = INT64_C(1) << 53;
+    if (ps >= -fits && ps <= fits) return (double)ps / PS_PER_US;
+    uint64_t n = ps < 0 ? -(uint64_t)ps : (uint64_t)ps;
+    /* as many binary places as make 53 bits of it */
+    int places = 53 - (64 - __builtin_clzll(n / PS_PER_US));
+    unsigned __int128 wide = (unsigned __int128)n << places;
+    uint64_t q = (uint64_t)(wide / PS_PER_US);
+    uint64_t twice = 2 * (uint64_t)(wide % PS_PER_US);
+    if (twice > PS_PER_US || (twice == PS_PER_US && (q & 1))) q++;
+    double us = (double)q / (double)(UINT64_C(1) << places);
+    return ps < 0 ? -us : us;
+}
+
 double ops_result_cell_double(const struct ops_result *r, size_t row,
                               size_t col) {
     enum col_type type;
     struct cell c = cell(r, row, col, &type);
     if (c.null || type == COL_TEXT) return 0;
     if (is_float(type)) return c.f;
-    return type == COL_TIME ? (double)c.i / PS_PER_US : (double)c.i;
+    return type == COL_TIME ? nearest_us(c.i) : (double)c.i;
 }
 
 int64_t ops_result_cell_int(const struct ops_result *r, size_t row,

@@ -27,6 +27,24 @@
  * profile measured it in the same run. A tool that records writes it: a stat of
  * XSpace's host or task plane, or a key of Kineto's JSON beside its events. */
 #define FACT_BARE_STEP_US "opscope_bare_step_us"
+/* If it is the median of many: how many, and what one in ten is below and
+ * above, microseconds. */
+#define FACT_BARE_STEPS   "opscope_bare_steps"
+#define FACT_BARE_LOW_US  "opscope_bare_low_us"
+#define FACT_BARE_HIGH_US "opscope_bare_high_us"
+
+/* The name of the span, of opscope's own recording, over which a framework's
+ * tracer ran begins so. */
+#define SPAN_TRACED_BY "opscope: traced by "
+/* An instant behind the end of a program's last step: what looks like one
+ * more is none. */
+#define SPAN_NO_STEP "opscope: no step begins here"
+/* An instant: steps before it turned out to be none of the program's. */
+#define SPAN_ANEW "opscope: steps are counted anew"
+
+/* The name of the span, of the same, in which a Python program waited for its
+ * loader. */
+#define SPAN_INPUT_WAIT "input: waits for a batch"
 
 /* Why the recorder lost something: of a thread's calls (the stat "why"), and of
  * others (FACT_LOSS, behind a number). */

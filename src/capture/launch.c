@@ -10,6 +10,7 @@
 #include "capture/launch.h"
 
 #include "base/text/cut.h"
+#include "capture/hook.h"
 #include "capture/tree.h"
 #include "ring/window.h"
 #include <errno.h>
@@ -201,7 +202,7 @@ static char *setting(const char *name, const char *value, bool *oom) {
 /* Starts the program; its environment says how the recorder in it is set up. */
 static int launch_start(struct watch *w, const struct run_spec *l,
                         const struct rundir *dir, struct ops_err *e) {
-    char *more[8] = {0}, id[20];
+    char *more[12] = {0}, id[20], *python = hook_python_path();
     size_t n = 0;
     if (getrandom(&w->tree->launch, sizeof w->tree->launch, 0) < 0)
         w->tree->launch = 0;
@@ -214,6 +215,10 @@ static int launch_start(struct watch *w, const struct run_spec *l,
     if (l->steps) more[n++] = setting("OPSCOPE_STEPS", l->steps, &oom);
     if (l->flight) more[n++] = setting("OPSCOPE_FLIGHT", "1", &oom);
     if (l->host) more[n++] = setting("OPSCOPE_HOST", l->host, &oom);
+    if (l->traced) more[n++] = setting("OPSCOPE_CAPTURE", l->traced, &oom);
+    if (l->seconds) more[n++] = setting("OPSCOPE_SECONDS", l->seconds, &oom);
+    if (python) more[n++] = setting("PYTHONPATH", python, &oom);
+    free(python);
     char **envp = oom ? NULL : spawn_environment(more);
     if (envp != NULL) {
         w->end->t0 = w->end->t1 = mono_now();

@@ -67,8 +67,11 @@ void recover_run_all(const char *dir, const struct tree *tree, bool alone,
 
 struct run_spec {
     char *const *argv;
-    const char *steps; /* which steps to record, or NULL */
-    const char *host;  /* the host's name in the profiles, or NULL: its own */
+    const char *steps;   /* which steps to record, or NULL */
+    const char *host;    /* the host's name in the profiles, or NULL: its own */
+    const char *traced;  /* what a framework's tracer is to record besides
+                            time: "memory,stacks"; or NULL */
+    const char *seconds; /* how long it may run, or NULL */
     bool flight;
     bool alone;        /* the run's folder is for this program only */
     int64_t linger_ms; /* how long to wait for descendants that outlive the

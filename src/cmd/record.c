@@ -4,6 +4,8 @@
  * goes to stderr, as with time(1). The exit status is the program's. */
 #include "analyze/analyze.h"
 #include "api/run.h"
+#include "base/text/cut.h"
+#include "capture/hook.h"
 #include "capture/launch.h"
 #include "capture/tree.h"
 #include "capture/written.h"
@@ -103,8 +105,9 @@ static int overview(const struct opts *o, char *path, struct ops_err *e) {
     return rc;
 }
 
-/* Names the profiles that the program wrote itself, by a framework's profiler:
- * they know more of it than we saw from outside. */
+/* Names the profiles that were written where the program ran, by a framework's
+ * profiler: they know more of it than we saw from outside. Nobody can tell that
+ * it was this program, and nobody claims it. */
 static void tell_written(const struct opts *o, const struct run_spec *l,
                          const struct launch_end *end,
                          const struct rundir *dir) {
@@ -113,13 +116,18 @@ static void tell_written(const struct opts *o, const struct run_spec *l,
     written_find(l->argv, end->unix_ns, dir->path, &w);
     char *place = written_place(&w);
     if (place != NULL && w.n == 1)
-        tell(o, "the program wrote a profile itself: opscope overview %s",
-             place);
+        tell(o, "a profile was written meanwhile: opscope overview %s", place);
     else if (place != NULL)
-        tell(o, "the program wrote %zu profiles itself: opscope overview %s",
-             w.n, place);
+        tell(o, "%zu profiles were written meanwhile: opscope overview %s", w.n,
+             place);
     free(place);
     written_free(&w);
+}
+
+/* Shows what the hooks inside of a Python program have to say. */
+static void tell_note(void *ctx, const char *text) {
+    const struct opts *o = ctx;
+    tell(o, "%s", text);
 }
 
 /* Does what comes after the program: no failure here changes its status. */
@@ -148,6 +156,12 @@ static void finish(const struct opts *o, const struct run_spec *l,
         rundir_unmake(dir);
         return;
     }
+    hook_take_notes(dir->path, tell_note, (void *)(uintptr_t)o);
+    if (hook_kept_out(l->argv) != 0)
+        tell(o,
+             "python -%c leaves opscope out, which comes by PYTHONPATH: no "
+             "framework was looked at",
+             hook_kept_out(l->argv));
     tell(o, "recorded in %s", dir->path);
     bool show = !opts_flag(o, "quiet") && !opts_flag(o, "no-overview");
     if (show && overview(o, dir->path, &e) != 0 && e.text[0] != '\0')
@@ -175,15 +189,49 @@ static const char *log_folder(const struct opts *o) {
     return env != NULL && *env != '\0' ? env : DEFAULT_DIR;
 }
 
+/* Finds which steps are to be recorded: --steps, or what tutorials write for
+ * it, --profile_options=profile_steps=1,10,100. */
+static int steps_of(const struct opts *o, const char **out, struct ops_err *e) {
+    static const char key[] = "profile_steps=";
+    const char *other = opts_text(o, "profile_options");
+    *out = opts_text(o, "steps");
+    if (other == NULL) return 0;
+    if (strncmp(other, key, sizeof key - 1) != 0)
+        return fail(e, OPS_EUSAGE,
+                    "--profile_options '%.*s': it takes profile_steps=STEPS, "
+                    "as in profile_steps=1,10,100; --memory, --shapes and "
+                    "--stacks ask for more",
+                    CUT(200, other));
+    if (*out != NULL)
+        return fail(e, OPS_EUSAGE,
+                    "--steps and --profile_options both say which steps");
+    *out = other + sizeof key - 1;
+    return 0;
+}
+
+/* Lists what a framework's tracer is to record besides; NULL: nothing. */
+static const char *traced_of(const struct opts *o, char room[32]) {
+    static const char *const names[] = {"memory", "shapes", "stacks"};
+    room[0] = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!opts_flag(o, names[i])) continue;
+        if (room[0] != '\0') strcat(room, ",");
+        strcat(room, names[i]); /* 20 bytes at most */
+    }
+    return room[0] != '\0' ? room : NULL;
+}
+
 static int record_run(const struct opts *o, int argc, char **argv,
                       struct ops_err *e) {
     if (argc == 0)
         return fail(e, OPS_EUSAGE,
                     "record takes a program: opscope record -- "
                     "PROGRAM ARGS");
+    char traced[32];
     /* clang-format off */
     struct run_spec l = {
-        .argv = argv, .steps = opts_text(o, "steps"),
+        .argv = argv, .traced = traced_of(o, traced),
+        .seconds = opts_given(o, "seconds") ? opts_text(o, "seconds") : NULL,
         .host = opts_text(o, "host"), .flight = opts_flag(o, "flight"),
         .alone = !opts_given(o, "run"), .linger_ms = opts_int(o, "wait") * 1000,
     };
@@ -191,6 +239,7 @@ static int record_run(const struct opts *o, int argc, char **argv,
     struct rundir dir;
     struct tree tree = {0};
     struct launch_end end;
+    TRY(steps_of(o, &l.steps, e));
     TRY(launch_check_steps(l.steps, e));
     /* A descriptor 0, 1 or 2 that is closed would be given to a file of ours,
      * and what is printed would go into that file. The program still finds it
@@ -217,7 +266,18 @@ static const struct opt record_opts[] = {
     {"output", 'o', OPT_TEXT, "DIR", NULL,
      .help = "the log folder (else OPSCOPE_LOGDIR, or ./" DEFAULT_DIR ")"},
     {"steps", 0, OPT_TEXT, "WHICH", NULL,
-     .help = "which steps to record: 100..102, 1,10,100, every 50, 10s..20s"},
+     .help = "which steps to record: 100..102, 1,10,100, every 50, 10s..20s, "
+             "demand; else, of a Python program, a few when they are even"},
+    {"seconds", 0, OPT_FLOAT, "N", NULL,
+     .help = "let a framework's tracer run no longer than N seconds"},
+    {"memory", 0, OPT_FLAG, NULL, NULL,
+     .help = "have the framework's tracer record memory, too"},
+    {"shapes", 0, OPT_FLAG, NULL, NULL,
+     .help = "have the framework's tracer record shapes, too"},
+    {"stacks", 0, OPT_FLAG, NULL, NULL,
+     .help = "have Python's functions recorded, too"},
+    {"profile_options", 0, OPT_TEXT, "profile_steps=WHICH", NULL,
+     .help = "the same as --steps WHICH"},
     {"flight", 0, OPT_FLAG, NULL, NULL,
      .help = "keep only the last events, write them at a crash or on demand"},
     {"host", 0, OPT_TEXT, "NAME", NULL,

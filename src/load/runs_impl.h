@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What runs.c, runs_load.c and runs_own.c share, for no other file. */
+ * What runs.c, runs_load.c, runs_own.c and runs_traced.c share, for no other
+ * file. */
 #ifndef LOAD_RUNS_IMPL_H
 #define LOAD_RUNS_IMPL_H
 
@@ -45,6 +46,10 @@ bool own_is_included(const struct loaded_file *ring, const char *path);
 /* Makes one trace, that of the first file, of the files of each recording. */
 int join_recordings(struct loaded_file *v, size_t n, const struct stems *s,
                     struct ops_err *e);
+
+/* Makes one trace of what a framework traced of a process and what opscope
+ * recorded of it meanwhile (runs_traced.c). */
+int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e);
 
 /* Returns how many pairs of n files are compared before the rest is left as it
  * is: real jobs need one for each file, or a few. */

@@ -480,6 +480,7 @@ int runs_load(const struct run_file *files, size_t n,
     if (rc == 0) rc = load_files(v, n, &stems, o, e);
     stems_free(&stems);
     if (rc == 0) rc = join_snapshots(v, n, e);
+    if (rc == 0) rc = join_all_traced(v, n, e);
     if (rc == 0) rc = join_outside_views(v, n, e);
     if (rc == 0) rc = join_groups(v, n, out, e);
     for (size_t i = 0; v && i < n; i++) trace_free(v[i].t);

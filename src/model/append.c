@@ -70,6 +70,7 @@ static void merge_source(struct source *to, const struct source *from) {
     to->has_stacks |= from->has_stacks;
     to->by_opscope |= from->by_opscope;
     to->process_view |= from->process_view;
+    to->beside |= from->beside;
     to->events += from->events;
 }
 

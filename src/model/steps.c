@@ -432,6 +432,22 @@ static bool begin_finding(const struct trace *t, struct finding *f) {
     return ok;
 }
 
+/* Finds the steps of rows that tell more of what another source of the same
+ * process traced: that has the steps. */
+static void assign_companion(struct trace *t, uint32_t source) {
+    uint32_t of = t->sources[source].companion_of;
+    size_t k, stop = tracks_of(t, source, &k);
+    for (; k < stop; k++) {
+        const struct track *tr = &t->tracks[t->of_source.v[k]];
+        if (tr->kind == TRACK_STREAM || tr->kind == TRACK_OTHER) continue;
+        for (uint32_t i = 0; i < source; i++) {
+            const struct source *s = &t->sources[i];
+            if (i == of || s->companion_of == of)
+                assign_track(t, tr, s->step_first, s->step_end);
+        }
+    }
+}
+
 /* Finds the steps of one source, their markers set; and the steps of its host
  * rows. */
 static bool source_steps(struct trace *t, uint32_t source,
@@ -441,6 +457,10 @@ static bool source_steps(struct trace *t, uint32_t source,
     /* This is a process that works for another one of the same program, which
      * has the steps: a forked loader. Its whole life is no step. */
     const struct source *s = &t->sources[source];
+    if (s->beside) {
+        assign_companion(t, source);
+        return true;
+    }
     if (s->by_opscope && !f->marked[source] &&
         map_get(&f->programs, program_key(s)) != MAP_NONE)
         return true;

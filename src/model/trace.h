@@ -386,6 +386,8 @@ struct source {
     bool has_shapes, has_stacks;
     bool by_opscope;   /* opscope's recorder wrote it (record.h) */
     bool runs_mark;    /* what marks its steps are runs of compiled programs */
+    bool beside;       /* of steps that another source has it tells more: it
+                             has none of its own (load/runs_traced.c) */
     bool process_view; /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule;      /* set by seal */

@@ -53,6 +53,7 @@ static void environment(struct settings *set, const char **logdir) {
     if (env_is("OPSCOPE_MACHINE", "0")) o->no_machine = true;
     if (env_is("OPSCOPE_TSC", "0")) o->no_tsc = true;
     if (env_is("OPSCOPE_FORK", "0")) o->no_fork = true;
+    if (env_is("OPSCOPE_DEMAND", "0")) set->no_demand = true;
     if (env("OPSCOPE_SIGNAL") != NULL) o->signal = atoi(env("OPSCOPE_SIGNAL"));
     if (env("OPSCOPE_SHM") != NULL)
         keep(set, set->memory, sizeof set->memory, env("OPSCOPE_SHM"),

@@ -11,7 +11,8 @@
  *     OPSCOPE_RING_BYTES, OPSCOPE_MEMORY_BYTES
  *     OPSCOPE_SHM         the folder for rings, in memory
  *     OPSCOPE_LAUNCH      a number: which `opscope record` this is under
- *     OPSCOPE_MACHINE=0, OPSCOPE_TSC=0, OPSCOPE_FORK=0     switch off */
+ *     OPSCOPE_MACHINE=0, OPSCOPE_TSC=0, OPSCOPE_FORK=0     switch off
+ *     OPSCOPE_DEMAND=0    leaves the file opscope.capture to others */
 #ifndef REC_SETTINGS_H
 #define REC_SETTINGS_H
 
@@ -28,6 +29,7 @@ struct settings {
     uint64_t launch;       /* which `opscope record` we are under, or 0 */
     bool automatic;        /* started by the environment at load */
     bool child;            /* of a fork: named by its pid */
+    bool no_demand;        /* another one in the process takes the file */
     const char *wrong;     /* a text that there is no room for; or NULL */
 };
 

@@ -55,8 +55,8 @@ words() { # the sentences of advice: below tables, and what coverage says
     run "$OPSCOPE" record -o "$dir/logs" -- python3 "$dir/train.py"
     [ "$status" -eq 0 ]
     for a in overview steps memory; do
-        run "$OPSCOPE" "$a" "$dir/logs"
-        [[ $output != *"record.h"* && $output == *"torch.profiler"* ]]
+        run "$OPSCOPE" "$a" "$dir/logs" --width 0
+        [[ $output != *"record.h"* && $output == *"opscope record looks into"* ]]
     done
     rm -r "$dir"
 }

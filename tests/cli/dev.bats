@@ -46,6 +46,17 @@ dev() { run env -i PATH="$tools" sh ./dev "$@"; }
     [[ "$output" == *"    debootstrap"* ]]
 }
 
+@test "dev: wheel asks for what builds it, and with --test for debootstrap" {
+    dev wheel
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"    gcc"* && "$output" == *"    make"* ]]
+    [[ "$output" != *"    debootstrap"* && "$output" != *"    bats"* ]]
+    dev wheel --test
+    [[ "$output" == *"    debootstrap"* ]]
+    dev wheel --tset
+    [[ "$output" == *"not '--tset'"* ]]
+}
+
 @test "dev: without root and sudo it lists what is missing and stops" {
     fake apt-get 'echo must not run; exit 0'
     fake apt-cache 'exit 1'

@@ -152,10 +152,10 @@ OPSCOPE_STEPS=every 50" ]
     cd work
     run rec --no-overview -- sh -c 'mkdir -p log/a; echo "{}" > log/b.json'
     [ "$status" -eq 0 ]
-    [[ $output != *"itself"* ]]
+    [[ $output != *"meanwhile"* ]]
     run rec --no-overview -- sh -c 'cat "$0" > log/a/x.pt.trace.json.gz' "$trace"
     [ "$status" -eq 0 ]
-    told="opscope: the program wrote a profile itself: opscope overview "
+    told="opscope: a profile was written meanwhile: opscope overview "
     [[ $output == *"$told"log/a/x.pt.trace.json.gz* ]]
     "$OPSCOPE" ${output##*: opscope } >screen
     grep -q Overview screen
@@ -167,10 +167,10 @@ OPSCOPE_STEPS=every 50" ]
     [ -z "$output" ]
     rm log/a/*
     run "$OPSCOPE" record -o . --no-overview -- true
-    [[ $output != *"itself"* ]]
+    [[ $output != *"meanwhile"* ]]
     # ranks, in a folder that the command line names
     run rec --no-overview -- sh -c 'for r in 0 1; do
         cat "$0" > "${1#*=}/rank$r.json.gz"; done' "$trace" --logdir=../elsewhere
-    told="opscope: the program wrote 2 profiles itself: opscope overview "
+    told="opscope: 2 profiles were written meanwhile: opscope overview "
     [[ $output == *"$told"../elsewhere ]]
 }

@@ -182,7 +182,7 @@ skipped:
     # Allowed: what another user must be able to read, and texts of tests.
     run grep -rnE '["= ]/tmp/' tests --include=*.c --include=*.h \
         --include=*.py --include=*.bats --include=*.sh
-    [ "$(grep -cvE '^tests/(package/deb.sh|cli/runner.bats)|open=\$\(mktemp -d /tmp/readable-XXXXXX\)|"/tmp/opscope-x"' \
+    [ "$(grep -cvE '^tests/(package/(deb|wheel).sh|cli/runner.bats)|open=\$\(mktemp -d /tmp/readable-XXXXXX\)|"/tmp/opscope-x"' \
         <<< "$output")" -eq 0 ]
 }
 

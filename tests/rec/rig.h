@@ -80,6 +80,7 @@ static inline void rig_make_dir(void) {
         "OPSCOPE_LOGDIR", "OPSCOPE_RUN", "OPSCOPE_STEPS", "OPSCOPE_FLIGHT",
         "OPSCOPE_SIGNAL", "OPSCOPE_RING_BYTES", "OPSCOPE_MEMORY_BYTES",
         "OPSCOPE_MACHINE", "OPSCOPE_TSC", "OPSCOPE_FORK", "OPSCOPE_SHM",
+        "OPSCOPE_DEMAND",
         "OPSCOPE_HOST", "RANK", "WORLD_SIZE", "OPSCOPE",
     };
     /* clang-format on */

@@ -206,6 +206,68 @@ static void iterators_are_no_custom_ops(void **state) {
     assert_false(op_is_custom(bytes_of("Iterator::Root::Prefetch::MapV2")));
 }
 
+/* Where some eager op has its memory, another without has none. */
+static void eager_ops_may_need_no_memory(void **state) {
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        struct trace *t = tiny_new(false, true);
+        uint32_t a = tiny_thread(t, 1);
+        uint16_t m = trace_allocator(t, 0, bytes_of("host"), ROW_NONE);
+        tiny_span(t, a, SPAN_OP, "MatMul", 0, 10);
+        tiny_span(t, a, SPAN_OP, "Pack", 20, 10);
+        t->spans.flags[0] = t->spans.flags[1] = SPAN_EAGER;
+        tiny_mem(t, m, a, told ? 5 : 15, 16, 512, 512);
+        tiny_seal(t);
+        struct result r = tiny_run(t, "coverage", NULL, NULL);
+        assert_int_equal(tiny_has_row(&r, "no memory: eager"), !told);
+        result_free(&r);
+        trace_free(t);
+    }
+}
+
+/* Adds a source that stands beside the first, as `opscope record` leaves
+ * them: the program's own recording, or the processes seen from outside. */
+static void beside(struct trace *t, bool processes, bool stacks) {
+    uint32_t s = trace_source(t, "beside", format_named("xspace"), NULL,
+                              (struct bytes){0});
+    t->sources[s].companion_of = 0;
+    t->sources[s].by_opscope = true;
+    t->sources[s].beside = !processes;
+    t->sources[s].process_view = processes;
+    t->sources[s].has_stacks = stacks;
+}
+
+static const char *fix(const struct result *r, const char *what) {
+    struct cell *c = tiny_cell(r, tiny_row(r, what), "fix");
+    return c->null ? "" : c->s;
+}
+
+/* What stands beside a trace fills its gaps, and gives no advice of its own. */
+static void advice_fits_opscope_record(void **state) {
+    (void)state;
+    for (int stacks = 0; stacks < 2; stacks++) {
+        struct trace *t = tiny_new(false, false);
+        t->sources[0].format = format_named("xspace");
+        t->sources[0].has_stacks = false;
+        uint32_t a = tiny_thread(t, 1);
+        tiny_span(t, a, SPAN_ANNOTATION, "ProfilerStep#1", 0, 100);
+        tiny_span(t, a, SPAN_RUNTIME, "EagerExecute: Mul", 10, 10);
+        beside(t, false, stacks == 1);
+        beside(t, true, false);
+        tiny_seal(t);
+        struct result r = tiny_run(t, "coverage", NULL, NULL);
+        assert_true(have(&r, "Python frames") == stacks);
+        const char *f = fix(&r, "Python frames");
+        assert_true(stacks ? *f == 0 : strstr(f, "record --stacks") != NULL);
+        f = fix(&r, "step time with any event");
+        assert_non_null(strstr(f, stacks ? "`python`" : "record --stacks"));
+        assert_non_null(
+            strstr(fix(&r, "memory recording"), "opscope record --memory"));
+        result_free(&r);
+        trace_free(t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_trace),
@@ -216,6 +278,8 @@ int main(void) {
         cmocka_unit_test(losses_are_shown),
         cmocka_unit_test(views_by_name),
         cmocka_unit_test(iterators_are_no_custom_ops),
+        cmocka_unit_test(eager_ops_may_need_no_memory),
+        cmocka_unit_test(advice_fits_opscope_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

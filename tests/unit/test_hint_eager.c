@@ -141,6 +141,10 @@ static void jax_op_by_op(void **state) {
     for (size_t i = 0; i < r.nrows; i++)
         assert_string_not_equal(tiny_cell(&r, i, "id")->s, "not-jitted");
     result_free(&r);
+    r = jax(10, true); /* a small step is many calls, too */
+    assert_true(r.nrows > 0);
+    assert_string_equal(tiny_cell(&r, 0, "id")->s, "not-jitted");
+    result_free(&r);
     r = jax(3, true); /* a step in a few functions */
     for (size_t i = 0; i < r.nrows; i++)
         assert_string_not_equal(tiny_cell(&r, i, "id")->s, "not-jitted");

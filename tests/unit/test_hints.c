@@ -15,6 +15,9 @@ struct program {
     int64_t pause_us;   /* Python after the kernels */
     int syncs;          /* .item() after as many kernels */
     int optimizer;      /* kernels in the optimizer, one each */
+    const char *region; /* the optimizer's, or NULL: Adam's */
+    const char *update; /* its ops, or NULL: aten::add_ */
+    const char *last;   /* an op behind these, or NULL */
     const char *kernel; /* its name, or NULL */
 };
 
@@ -69,8 +72,11 @@ static void train_step(struct loop *l, const struct program *p, int number) {
     if (p->optimizer > 0) {
         int64_t at = l->host;
         for (int i = 0; i < p->optimizer; i++)
-            launch(l, "aten::add_", "k", p->op_us, p->kernel_us, SPAN_KERNEL);
-        tiny_span(l->t, l->th, SPAN_ANNOTATION, "Optimizer.step#Adam.step", at,
+            launch(l, p->update ? p->update : "aten::add_", "k", p->op_us,
+                   p->kernel_us, SPAN_KERNEL);
+        if (p->last) launch(l, p->last, "k", p->op_us, 1, SPAN_KERNEL);
+        tiny_span(l->t, l->th, SPAN_ANNOTATION,
+                  p->region ? p->region : "Optimizer.step#Adam.step", at,
                   l->host - at);
     }
     char name[32];
@@ -230,6 +236,30 @@ static void in_place_comes_first(void **state) {
     assert_true(percent(&r, 0) > 3 * percent(&r, 1));
     check_rows(&r);
     result_free(&r);
+}
+
+static bool has_hint(const struct program *p, const char *id) {
+    struct result r = hints(p);
+    bool found = false;
+    for (size_t i = 0; i < r.nrows; i++) found |= strcmp(id_of(&r, i), id) == 0;
+    result_free(&r);
+    return found;
+}
+
+/* What a closure runs, the model, is no update; LBFGS has none by tensors. */
+static void a_closure_is_no_update(void **state) {
+    (void)state;
+    struct program p = {.kernels = 200,
+                        .kernel_us = 3,
+                        .op_us = 40,
+                        .optimizer = 160,
+                        .update = "aten::addmm"};
+    assert_true(has_hint(&p, "slow-op"));
+    p.last = "autograd::engine::evaluate_function: TBackward0";
+    assert_false(has_hint(&p, "slow-op"));
+    p.last = NULL;
+    p.region = "Optimizer.step#LBFGS.step";
+    assert_false(has_hint(&p, "slow-op"));
 }
 
 static void full_fp32(void **state) {
@@ -404,6 +434,7 @@ int main(void) {
         cmocka_unit_test(sync_that_delays_nothing),
         cmocka_unit_test(launch_bound),
         cmocka_unit_test(in_place_comes_first),
+        cmocka_unit_test(a_closure_is_no_update),
         cmocka_unit_test(full_fp32),
         cmocka_unit_test(python_between),
         cmocka_unit_test(pauses_of_single_steps),

@@ -124,6 +124,25 @@ static void kinds_become_what_analyses_know(void **state) {
     drop(t, &file);
 }
 
+/* The package's tracer of Python names functions so; a file's name may have
+ * blanks. */
+static void functions_of_python_are_frames(void **state) {
+    (void)state;
+    static const char *const frames[] = {
+        "$train.py:12 step", "$<frozen abc>:117 ABCMeta.__instancecheck__",
+        "$my model.py:3 <lambda>"};
+    struct own_plane p;
+    struct out file;
+    own_host(&p);
+    own_line(&p, 7, "main/7", 0);
+    for (int i = 0; i < 3; i++)
+        own_event(&p, own_name(&p, frames[i], "op"), i * 10 * US, 5 * US, NULL);
+    struct trace *t = load(&p, &file);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(t->spans.kind[row_of(t, frames[i])], SPAN_PYTHON);
+    drop(t, &file);
+}
+
 static void scopes_nest_whatever_order_they_end_in(void **state) {
     (void)state;
     struct own_plane p;
@@ -739,6 +758,7 @@ static void two_threads_read_the_same(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_become_what_analyses_know),
+        cmocka_unit_test(functions_of_python_are_frames),
         cmocka_unit_test(scopes_nest_whatever_order_they_end_in),
         cmocka_unit_test(a_scope_of_no_length_is_no_instant),
         cmocka_unit_test(steps_and_epochs_are_marks),

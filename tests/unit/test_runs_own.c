@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Recordings that lie in several files: parts, devices' files, pointers to
  * shared memory that is there, gone, damaged, or somebody's trap. */
+#include "base/facts.h"
 #include "import/import.h"
 #include "load/runs.h"
 #include "load/runs_impl.h"
@@ -276,6 +277,37 @@ static void workers_one_after_the_other_are_one_program(void **state) {
     loaded_free(&l);
 }
 
+/* Counts the steps of a recording of four, with an instant inside of the last
+ * one, and another behind the first. */
+static size_t steps_with(const char *tail, const char *anew) {
+    struct own_plane p;
+    struct out f = {0};
+    struct loaded l;
+    own_host(&p);
+    own_fact_int(&p, "process_id", 5);
+    own_line(&p, 7, "main/7", 0);
+    int64_t step = own_name(&p, "step", NULL);
+    for (int i = 0; i < 4; i++) own_step(&p, step, i + 1, 10 * i * US, 9 * US);
+    if (tail) own_event(&p, own_name(&p, tail, "op"), 31 * US, 0, NULL);
+    if (anew) own_event(&p, own_name(&p, anew, "op"), 9 * US, 0, NULL);
+    own_close(&f, &p);
+    own_environment(&f);
+    put_out("box_5.xplane.pb", &f);
+    load(root, &l);
+    size_t n = l.v[0]->nsteps;
+    loaded_free(&l);
+    return n;
+}
+
+static void steps_that_turned_out_as_none(void **state) {
+    (void)state;
+    assert_int_equal(steps_with(NULL, NULL), 4);
+    assert_int_equal(steps_with("other", NULL), 4);
+    assert_int_equal(steps_with(SPAN_NO_STEP, NULL), 3);
+    assert_int_equal(steps_with(NULL, SPAN_ANEW), 3);
+    assert_int_equal(steps_with(SPAN_NO_STEP, SPAN_ANEW), 2);
+}
+
 /* Processes that forked each other are one program, whether or not they
  * recorded anything at the same time; another family in between is not. */
 static void a_family_is_one_program(void **state) {
@@ -508,6 +540,7 @@ int main(void) {
         TEST(parts_and_devices_of_one_stem_are_one),
         TEST(ranks_in_parts_are_one_job),
         TEST(workers_one_after_the_other_are_one_program),
+        TEST(steps_that_turned_out_as_none),
         TEST(a_family_is_one_program),
         TEST(a_family_that_lies_too_far_apart),
         TEST(a_ring_that_is_gone_is_a_note),

@@ -134,6 +134,7 @@ struct hint_case {
     bool host_exchange; /* collectives are carried out by the host: gloo, MPI */
     int64_t cpus;       /* that the program may use; -1: not recorded */
     bool prefetches, parallel; /* the input pipeline runs ahead; in parallel */
+    bool generator;            /* a Python generator is its source */
     int64_t step;  /* ps: the step without its profiler, as all commands show it
                      (bare.h), and stall; savings are shares of it */
     int64_t stall; /* ps: its share of what other steps compile again */

@@ -250,7 +250,7 @@ int hint_eager_read(struct hint_case *c, struct ops_err *e) {
     bool has = c->framework == FW_TF || c->framework == FW_JAX;
     if (!has || c->compiles == NULL || c->nsteps == 0) return 0;
     for (size_t i = 0; i < c->nsteps; i++)
-        if (count_calls(c, &c->steps[i]) < HINT_GRAPH_KERNELS) return 0;
+        if (count_calls(c, &c->steps[i]) < HINT_EAGER_CALLS) return 0;
     /* [0] is what all have, as the first step has it at first */
     struct calls *v = calloc(c->nsteps + 1, sizeof *v);
     bool ok = v != NULL && find_calls(c, &c->steps[0], &v[0]);

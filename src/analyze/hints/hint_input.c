@@ -54,6 +54,7 @@ void hint_input_read(struct hint_case *c) {
         struct bytes name = strs_bytes(&c->t->strs, id);
         c->prefetches |= input_is_prefetch(name);
         c->parallel |= input_is_parallel(name);
+        c->generator |= bytes_ends(name, "::Generator");
     }
 }
 
@@ -76,11 +77,17 @@ static size_t leading_ops(const struct hint_case *c,
 /* Is it work of the CPU before the first kernel: an op that launches nothing
  * (without a device every op is the CPU's), or a pause of every step that no
  * Python between ops explains? */
-static bool may_be_input(const struct hint_step *s, const struct step_op *p) {
+static bool may_be_input(const struct hint_case *c, const struct hint_step *s,
+                         const struct step_op *p) {
     if (p->row != ROW_NONE &&
         (p->kernels || p->copies || p->waits || s->d.nworks == 0))
         return false;
     if (p->row == ROW_NONE && p->once) return false;
+    row_id row = stage_of(c->t,
+                          s->d.line.v[hint_longest(s, p->first, p->end)].row);
+    if (row != ROW_NONE &&
+        args_get(c->t, row, "tf_function_call").type != ARG_NONE)
+        return false; /* the function was called: it is on its way to its ops */
     return hint_host(s, p->first, p->end) >= HINT_PAUSE_US * PS_PER_US;
 }
 
@@ -133,7 +140,7 @@ static void repair_input(const struct hint_case *c, struct hint_step *s,
         const struct step_op *p = &s->ops[i];
         if (p->optimizer) continue;
         bool near = i < lead || i == last; /* to the step's first kernel */
-        if (!p->input && !(near && may_be_input(s, p))) continue;
+        if (!p->input && !(near && may_be_input(c, s, p))) continue;
         uint32_t most = hint_longest(s, p->first, p->end);
         row_id row = stage_of(c->t, s->d.line.v[most].row);
         int64_t cut = hint_remove(s, p->first, p->end, false);
@@ -190,7 +197,15 @@ static void say_more(const struct hint_case *c, const struct hint_found *f,
                  "batch (once for all epochs what is the same in each)",
                  CUT(80, strs_text(&c->t->strs, loader->name)));
     if (f->other * 2 > f->time) return;
-    if (c->framework == FW_TF && c->parallel && c->prefetches)
+    if (c->framework == FW_TF && c->generator)
+        snprintf(w->repair, sizeof w->repair,
+                 "a Python generator makes the batches one after the other: "
+                 "keras.utils.PyDataset(workers=%d, use_multiprocessing=True) "
+                 "makes several at once; so does a dataset of indices with "
+                 ".map(fn, num_parallel_calls=tf.data.AUTOTUNE)"
+                 ".prefetch(tf.data.AUTOTUNE)",
+                 c->cpus > 0 && c->cpus < 8 ? (int)c->cpus : 8);
+    else if (c->framework == FW_TF && c->parallel && c->prefetches)
         snprintf(w->repair, sizeof w->repair,
                  "the pipeline runs in parallel and ahead already, and does "
                  "not keep up: dataset.cache() after what is the same in every "

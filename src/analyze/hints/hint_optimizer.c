@@ -27,9 +27,32 @@ static bool may_update(const struct hint_case *c, const struct hint_step *s,
            args_int(c->t, p->row, "Sequence number", -1) < 0;
 }
 
+/* Is the op a part of a model's forward or backward? */
+static bool has_gradient(const struct hint_case *c, const struct step_op *p) {
+    if (p->row == ROW_NONE) return false;
+    return args_int(c->t, p->row, "Sequence number", -1) >= 0 ||
+           BYTES_STARTS(hint_bytes(c->t, p->row), "autograd::engine::") ||
+           BYTES_STARTS(hint_bytes(c->t, p->row), "torch::autograd::");
+}
+
+/* A step that is handed a closure has the model's forward and backward in it:
+ * the update is what comes behind them. */
+static void leave_closure_out(const struct hint_case *c, struct hint_step *s) {
+    for (size_t i = s->nops; i-- > 0;) {
+        if (!s->ops[i].optimizer || !has_gradient(c, &s->ops[i])) continue;
+        while (s->ops[i].optimizer) {
+            s->ops[i].optimizer = false;
+            if (i == 0) return;
+            i--;
+        }
+        i++;
+    }
+}
+
 void hint_optimizer_read(struct hint_case *c) {
     for (size_t n = 0; n < c->nsteps; n++) {
         struct hint_step *s = &c->steps[n];
+        leave_closure_out(c, s);
         for (size_t i = 0, end; i < s->nops; i = end + 1) {
             int64_t updates = 0;
             for (end = i; end < s->nops && may_update(c, s, &s->ops[end]);

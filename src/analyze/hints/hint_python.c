@@ -77,6 +77,8 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
                       : c->framework == FW_TORCH
                           ? "record with Python stacks (with_stack=True) "
                             "to see which it is"
+                      : c->framework == FW_TF
+                          ? "opscope record --stacks shows which it is"
                       : python ? "record Python's frames "
                                  "(python_tracer_level=1) to see which it is"
                                : "record scopes around its parts to see which "

@@ -75,6 +75,13 @@ struct around {
  * them. */
 enum { SEEN = 4096, CLIMB = 10000 };
 
+/* Does that region of an optimizer update tensors one by one? LBFGS looks for
+ * a step along one vector of all of them, and runs the model for it. */
+static bool updates(struct bytes name) {
+    return !BYTES_STARTS(name, "Optimizer.zero_grad") &&
+           !BYTES_STARTS(name, "Optimizer.step#LBFGS.");
+}
+
 /* Looks outwards from row, up to a span that is in seen. */
 static struct around climb(const struct trace *t, row_id row,
                            const struct around *seen) {
@@ -89,8 +96,7 @@ static struct around climb(const struct trace *t, row_id row,
         uint8_t k = t->spans.kind[row];
         if (k != SPAN_ANNOTATION && !span_is_step_mark(t, row)) a.root = row;
         a.optimizer |= (span_class(t, row) & CLASS_OPTIMIZER) &&
-                       !BYTES_STARTS(strs_bytes(&t->strs, t->spans.name[row]),
-                                     "Optimizer.zero_grad");
+                       updates(strs_bytes(&t->strs, t->spans.name[row]));
         row = t->spans.parent[row];
     }
     return a;
@@ -495,6 +501,14 @@ static int find_hints(struct hints *h, struct ops_err *e) {
     return 0;
 }
 
+/* Was anything recorded in the steps but their marks and regions? */
+static bool has_ops(const struct trace *t) {
+    for (row_id r = 0; r < t->spans.n; r++)
+        if (t->spans.step[r] != ROW_NONE && !span_is_step_mark(t, r))
+            return true;
+    return false;
+}
+
 static void hints_remarks(struct result *r, const struct hints *h) {
     char bare[48];
     if (h->c.nsteps == 0) {
@@ -550,6 +564,9 @@ static void hints_remarks(struct result *r, const struct hints *h) {
     else if (h->c.step <= 0)
         result_remark(r, "the middle one of these steps took no time: no share "
                          "of it can be told");
+    else if (!has_ops(h->c.t))
+        result_remark(r, "no op was recorded: what would make a step faster "
+                         "cannot be told (`coverage` says why)");
     else if (h->n == 0)
         result_remark(r,
                       "nothing was found that would make a step more than "

@@ -57,6 +57,7 @@ struct cover {
     const struct host_tree *h;
     uint8_t *mark;   /* by row */
     uint8_t *says;   /* by str_id */
+    bool eager;      /* some eager op has its memory: others have none */
     int64_t *last;   /* by source: end of its last device work */
     bool *device;    /* by source: has it any device work? */
     struct map seen; /* answer and name -> names */
@@ -160,11 +161,14 @@ static enum op_device ask_device(struct cover *c, row_id r, uint32_t source) {
 
 static enum op_memory ask_memory(struct cover *c, row_id r, uint32_t source) {
     uint8_t n = says(c, c->t->spans.name[r]);
+    const struct source *s = &c->t->sources[source];
+    if (s->beside && s->companion_of != ROW_NONE) /* that one records memory */
+        s = &c->t->sources[s->companion_of];
     if (c->mark[r] & TOUCHED) return OP_ALLOCATED;
-    if (!c->t->sources[source].has_memory) return OP_MEM_OFF;
+    if (!s->has_memory) return OP_MEM_OFF;
     if (n & IS_VIEW) return OP_MEM_VIEW;
     if (n & IS_IN_PLACE) return OP_IN_PLACE;
-    if (c->t->spans.flags[r] & SPAN_EAGER) return OP_MEM_EAGER;
+    if ((c->t->spans.flags[r] & SPAN_EAGER) && !c->eager) return OP_MEM_EAGER;
     return n & IS_CUSTOM ? OP_CUSTOM : OP_MEM_NONE;
 }
 
@@ -195,6 +199,14 @@ static void pick_examples(const struct cover *c, struct op_cover *out) {
         most[x->answer] = x->count;
         *best = x->name;
     }
+}
+
+/* A device's allocator does not tell the op of what is allocated eagerly;
+ * the host's does. */
+static void find_eager(struct cover *c) {
+    for (row_id r = 0; r < c->t->spans.n && !c->eager; r++)
+        c->eager = (c->mark[r] & TOUCHED) &&
+                   (c->t->spans.flags[r] & SPAN_EAGER);
 }
 
 static bool ask_ops(struct cover *c, struct op_cover *out,
@@ -238,6 +250,7 @@ int op_cover_init(struct op_cover *out, const struct host_tree *h,
         find_devices(&c);
         mark_launches(&c, out, in);
         mark_memory(&c);
+        find_eager(&c);
         ok = ask_ops(&c, out, in);
         if (ok) pick_examples(&c, out);
     }

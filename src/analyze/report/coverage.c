@@ -99,11 +99,24 @@ static const char *name_of(const struct coverage *c, str_id id) {
     return id == 0 ? NULL : strs_text(&c->t->strs, id);
 }
 
+/* Is the source in scope, and could it have recorded such a thing? What stands
+ * beside a profile of the same process could not. */
+static bool could_record(const struct coverage *c, uint32_t i) {
+    const struct source *s = &c->t->sources[i];
+    return c->in.source_in[i] &&
+           !(s->companion_of != ROW_NONE && (s->process_view || s->beside));
+}
+
+static bool is_recorded(const struct coverage *c, uint32_t i,
+                        enum missing_what what) {
+    return missing_has(c->t, i, what) || missing_is_beside(c->t, what);
+}
+
 /* Returns the framework's words for it, from the first source in scope that
  * lacks it; NULL if every one has it. */
 static const char *fix_of(const struct coverage *c, enum missing_what what) {
     for (uint32_t i = 0; i < c->t->nsources; i++)
-        if (c->in.source_in[i] && !missing_has(c->t, i, what))
+        if (could_record(c, i) && !is_recorded(c, i, what))
             return missing_fix(c->t, i, what);
     return NULL;
 }
@@ -168,7 +181,9 @@ static int put_steps(struct coverage *c, struct ops_err *e) {
     TRY(step_cover_init(&s, t, &c->in, e));
     const char *fix = fix_of(c, MISSING_STACKS);
     bool own = missing_own(t);
-    if (own) fix = "put OPS_SCOPE(\"name\") around what runs there";
+    if (missing_own_python(t))
+        fix = MISSING_UNTRACED "opscope record --steps 2..4";
+    else if (own) fix = "put OPS_SCOPE(\"name\") around what runs there";
     else if (!fix)
         fix = "name regions of the program; `python` shows its frames";
     put_part(c, "step time with any event", &s.any, NULL,
@@ -344,12 +359,9 @@ static void put_recorded(struct coverage *c, const char *name,
                          enum missing_what what) {
     int64_t have = 0, all = 0;
     for (uint32_t i = 0; i < c->t->nsources; i++) {
-        if (!c->in.source_in[i]) continue;
-        if (c->t->sources[i].companion_of != ROW_NONE &&
-            c->t->sources[i].process_view)
-            continue; /* it could not have recorded any of it */
+        if (!could_record(c, i)) continue;
         all++;
-        have += missing_has(c->t, i, what);
+        have += is_recorded(c, i, what);
     }
     put_gap(c, (struct gap){name, (double)have, (double)all,
                             all == 1 ? "file" : "files", NULL,
@@ -363,8 +375,8 @@ static void put_hlo(struct coverage *c) {
     int64_t n = 0;
     bool xla = false;
     const char *one = NULL;
-    for (size_t i = 0; i < t->nsources; i++)
-        xla |= t->sources[i].format->has_programs;
+    for (uint32_t i = 0; i < t->nsources; i++)
+        xla |= could_record(c, i) && t->sources[i].format->has_programs;
     for (size_t i = 0; i < t->nmeta; i++)
         if (strcmp(strs_text(&t->strs, t->meta[i].key), "hlo_module") == 0) {
             if (n++ == 0) one = strs_text(&t->strs, t->meta[i].value);

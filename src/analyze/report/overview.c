@@ -6,6 +6,7 @@
 
 #include "analyze/report/facts.h"
 #include "analyze/shared/missing.h"
+#include "analyze/steps/bare.h"
 #include "base/array.h"
 #include "base/facts.h"
 #include "base/par.h"
@@ -107,17 +108,25 @@ static bool spread(struct result *into, const struct result *r,
 static void put_bare(struct result *r, const struct result *steps,
                      int64_t recorded) {
     int64_t bare[SPREAD], low[SPREAD], high[SPREAD], measured[SPREAD];
-    char mid[96], was[48], *text;
+    int64_t of[SPREAD];
+    char mid[96], was[48], how[200] = "", *text;
     if (!spread(r, steps, "bare_us", bare)) return;
     human_time(recorded, was, sizeof was);
     if (spread(r, steps, "bare_measured_us", measured)) {
         human_time(measured[MEDIAN], mid, sizeof mid);
+        if (spread(r, steps, "bare_measured_steps", of) &&
+            spread(r, steps, "bare_measured_low_us", low) &&
+            spread(r, steps, "bare_measured_high_us", high))
+            bare_measured_text(&(struct bare_measured){measured[MEDIAN],
+                                                       of[MEDIAN], low[MEDIAN],
+                                                       high[MEDIAN]},
+                               how, sizeof how);
         text = measured[MEDIAN] < recorded
-                   ? arena_fmt(&r->arena, "%s, measured", mid)
+                   ? arena_fmt(&r->arena, "%s, measured%s", mid, how)
                    : arena_fmt(&r->arena,
-                               "measured bare %s, recorded %s: profiled "
+                               "measured bare %s%s, recorded %s: profiled "
                                "steps were not slower",
-                               mid, was);
+                               mid, how, was);
     } else if (recorded - bare[MEDIAN] <= recorded / 100 * FELT) {
         return;
     } else if (spread(r, steps, "bare_low_us", low) &&

@@ -111,6 +111,14 @@ static const char *const own_advice[ADVICES] = {
                       "by ops_alloc()",
 };
 
+/* The same of a program in Python. */
+static const char *const python_advice[ADVICES] = {
+    [ADVICE_STEPS] = "call opscope.step(i) first thing in the loop",
+    [ADVICE_REGION] = "opscope.scope(\"name\")",
+    [ADVICE_WAIT] = "wait for the device before the program ends",
+    [ADVICE_ROOM] = "record fewer steps",
+};
+
 /* Was JAX at work? It calls programs by names of its own. */
 static bool names_jax(const struct trace *t) {
     for (size_t i = 0; i < t->strs.n; i++) {
@@ -140,6 +148,7 @@ enum framework framework_of(const struct trace *t, uint32_t source) {
 }
 
 const char *missing_advice(const struct trace *t, enum advice what) {
+    if (missing_own_python(t)) return python_advice[what];
     if (missing_own(t)) return own_advice[what];
     for (uint32_t i = 0; i < t->nsources; i++)
         if (!t->sources[i].by_opscope && !t->sources[i].process_view &&
@@ -167,12 +176,16 @@ static bool is_python(const struct trace *t) {
     return false;
 }
 
+bool missing_own_python(const struct trace *t) {
+    return missing_own(t) && is_python(t);
+}
+
 const char *missing_inside_fix(const struct trace *t) {
     return is_python(t)
-               ? "take a profile in the program by its framework's own "
-                 "profiler (torch.profiler.profile, "
-                 "tf.profiler.experimental.start, jax.profiler.trace): "
-                 "opscope help recording"
+               ? "opscope record looks into programs that import torch, "
+                 "tensorflow or jax (not under python -I, -E or -S); in "
+                 "others: import opscope, opscope.start(\"logs\"), "
+                 "opscope.step(i), with opscope.scope(\"name\")"
                : "#include <opscope/record.h>, call ops_start(\"logs\", "
                  "NULL), mark OPS_SCOPE(\"name\") and ops_step(i), "
                  "link with -lopscope-record";
@@ -189,9 +202,54 @@ bool missing_has(const struct trace *t, uint32_t source,
     }
 }
 
+bool missing_is_beside(const struct trace *t, enum missing_what what) {
+    for (uint32_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].beside &&
+            (what == MISSING_STACKS ? t->sources[i].has_stacks
+                                    : missing_has(t, i, what)))
+            return true;
+    return false;
+}
+
+/* Was the tracer switched on by `opscope record`? Then its recording stands
+ * beside. */
+static bool is_by_record(const struct trace *t) {
+    for (size_t i = 0; i < t->nsources; i++)
+        if (t->sources[i].beside && t->sources[i].by_opscope) return true;
+    return false;
+}
+
 const char *missing_fix(const struct trace *t, uint32_t source,
                         enum missing_what w) {
+    static const char *const asked[MISSING_KINDS] = {
+        [MISSING_DEVICE] = ("opscope has torch trace every device that it "
+                            "finds: it found none, or none was used"),
+        [MISSING_MEMORY] = "opscope record --memory, or memory=True",
+        [MISSING_SHAPES] = "opscope record --shapes, or shapes=True",
+        [MISSING_STACKS] = "opscope record --stacks, or stacks=True",
+    };
+    static const char *const of_tf[MISSING_KINDS] = {
+        [MISSING_MEMORY] = "opscope record --memory, with "
+                           "TF_ENABLE_ONEDNN_OPTS=0 in the environment: the "
+                           "allocator of oneDNN tells of no block under "
+                           "256 KiB",
+        [MISSING_STACKS] = "opscope record --stacks, or stacks=True",
+    };
+    static const char *const traced[MISSING_KINDS] = {
+        [MISSING_DEVICE] = MISSING_UNTRACED "opscope record --steps 2..4",
+        [MISSING_MEMORY] = MISSING_UNTRACED
+        "opscope record --memory --steps 2..4",
+        [MISSING_SHAPES] = MISSING_UNTRACED
+        "opscope record --shapes --steps 2..4",
+        [MISSING_STACKS] = MISSING_UNTRACED
+        "opscope record --stacks --steps 2..4",
+    };
     const struct source *s = &t->sources[source];
+    bool torch = source_is_torchs(s);
+    bool tf = !torch && framework_of(t, source) == FW_TF && !s->process_view;
+    const char *by_record = torch ? asked[w] : tf ? of_tf[w] : NULL;
+    if (by_record != NULL && is_by_record(t)) return by_record;
+    if (s->by_opscope && missing_own_python(t)) return traced[w];
     if (s->by_opscope) return table[w].own;
     if (s->process_view) return missing_inside_fix(t);
     if (framework_of(t, source) == FW_JAX && s->format->fix_jax[w] != NULL)
@@ -225,11 +283,12 @@ static bool say(struct result *r, const struct trace *t, enum missing_what what,
         if (t->sources[i].format->role == ROLE_CURVES && t->nsources > 1)
             continue;
         if (missing_has(t, i, what)) some = true;
-        else if (lacks == ROW_NONE &&
-                 (!t->sources[i].process_view || t->nsources == 1))
+        if (t->sources[i].beside || missing_has(t, i, what)) continue;
+        if (lacks == ROW_NONE &&
+            (!t->sources[i].process_view || t->nsources == 1))
             lacks = i;
     }
-    if (lacks == ROW_NONE) return some;
+    if (lacks == ROW_NONE || missing_is_beside(t, what)) return some;
     bool counted = what == MISSING_SHAPES && t->hlo != NULL &&
                    !source_is_torchs(&t->sources[lacks]);
     (detail ? result_lacks : result_missing)(

@@ -47,6 +47,18 @@ enum advice {
     ADVICES,
 };
 
+/* What a recording lacks that no framework's tracer is beside. */
+#define MISSING_UNTRACED                                                       \
+    "the framework's tracer has it, of steps that end before the program "     \
+    "does: "
+
+/* Is all there is opscope's own recording of a program in Python? What a
+ * framework's tracer would have told is missing. */
+bool missing_own_python(const struct trace *t);
+
+/* Has a recording that stands beside the profiles what they lack? */
+bool missing_is_beside(const struct trace *t, enum missing_what what);
+
 /* Returns the words for the framework of the first profile in the trace; NULL
  * where nothing is to be done. */
 const char *missing_advice(const struct trace *t, enum advice what);

@@ -9,7 +9,9 @@
 #include "analyze/steps/replay.h"
 #include "base/facts.h"
 #include "base/sort.h"
+#include "base/text/number.h"
 #include "model/span_class.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,18 +158,42 @@ static void set_known(struct work_source *w, int64_t measured) {
     }
 }
 
-/* Returns the ps that somebody measured without the profiler; -1 if nobody did,
- * or what stands there is no such time. */
-static int64_t measured_of(const struct trace *t, uint32_t source) {
-    const char *text = trace_meta_get(t, source, FACT_BARE_STEP_US);
+/* Returns the ps that a fact tells; -1 if it is not there, or is no time. */
+static int64_t told_us(const struct trace *t, uint32_t source,
+                       const char *fact) {
+    const char *text = trace_meta_get(t, source, fact);
     char *end;
-    /* it is of the program's steps, not of a region that somebody asked for */
-    if (text == NULL || t->sources[source].step_rule == STEPS_BY_REGION)
-        return -1;
+    if (text == NULL) return -1;
     double us = strtod(text, &end);
     bool ok = end != text && *end == '\0' && us > 0 &&
               us < (double)(DUR_LIMIT / PS_PER_US);
     return ok ? (int64_t)(us * (double)PS_PER_US + 0.5) : -1;
+}
+
+/* Returns what somebody measured without the profiler. */
+static struct bare_measured measured_of(const struct trace *t,
+                                        uint32_t source) {
+    struct bare_measured m = {-1, -1, -1, -1};
+    /* it is of the program's steps, not of a region that somebody asked for */
+    if (t->sources[source].step_rule == STEPS_BY_REGION) return m;
+    m.step = told_us(t, source, FACT_BARE_STEP_US);
+    m.low = told_us(t, source, FACT_BARE_LOW_US);
+    m.high = told_us(t, source, FACT_BARE_HIGH_US);
+    const char *text = trace_meta_get(t, source, FACT_BARE_STEPS);
+    long long n = text != NULL ? atoll(text) : 0;
+    if (n > 0 && 0 < m.low && m.low <= m.step && m.step <= m.high) m.steps = n;
+    return m;
+}
+
+void bare_measured_text(const struct bare_measured *m, char *buf, size_t n) {
+    char range[96];
+    buf[0] = '\0';
+    if (m->step <= 0 || m->steps <= 0) return;
+    human_times(m->low, m->high, range, sizeof range);
+    snprintf(buf, n,
+             " (median of %lld step%s that nobody traced; 8 of 10 take "
+             "%s)",
+             (long long)m->steps, m->steps == 1 ? "" : "s", range);
 }
 
 /* Fills in what was recorded: lengths, the device's work, events. */
@@ -229,8 +255,8 @@ static int fill(struct bare *b, const struct trace *t, int64_t *costs,
         if (t->sources[i].step_first >= t->sources[i].step_end) continue;
         TRY(overhead_read(&w.o, t, i, e));
         if (w.o.known) add_costs(&w);
-        if (b->measured[i] > 0 || (w.o.known && w.o.told))
-            set_known(&w, b->measured[i]);
+        if (b->measured[i].step > 0 || (w.o.known && w.o.told))
+            set_known(&w, b->measured[i].step);
         else if (w.o.known) TRY(estimate(&w, launches, e));
     }
     return 0;

@@ -33,11 +33,21 @@ struct bare_step {
     enum bare_how how;
 };
 
+/* What somebody measured of a source's steps, ps; -1: nobody did. */
+struct bare_measured {
+    int64_t step;      /* the median */
+    int64_t steps;     /* of how many; -1: not told, nor the others */
+    int64_t low, high; /* one in ten is below, one in ten above */
+};
+
 /* Of a whole trace. */
 struct bare {
-    struct bare_step *steps; /* by step */
-    int64_t *measured;       /* by source: ps that somebody measured, or -1 */
+    struct bare_step *steps;        /* by step */
+    struct bare_measured *measured; /* by source */
 };
+
+/* Says, in parentheses, how it was measured: "" if that is not told. */
+void bare_measured_text(const struct bare_measured *m, char *buf, size_t n);
 
 /* Gets it for a trace, which keeps it for all analyses. O(spans log spans) the
  * first time. */

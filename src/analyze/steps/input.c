@@ -238,13 +238,19 @@ static void say_copies(struct result *r, const struct input_stages *s) {
  * says what is input. */
 static void say_all(struct result *r, const struct trace *t,
                     const struct input_stages *s) {
-    bool any = false, own = missing_own(t);
+    bool any = false, own = missing_own(t), python = missing_own_python(t);
+    const char *region = python ? "opscope.scope(\"name\", kind=\"input\")"
+                         : own  ? "OPS_SCOPE_AS(OPS_KIND_INPUT, \"name\")"
+                                : missing_advice(t, ADVICE_REGION);
     bool workers = false; /* does a stage wait for processes of their own? */
     for (size_t i = 0; i < s->n; i++) {
         any |= s->v[i].kind != STAGE_COPY && s->v[i].kind != STAGE_PIN;
         workers |= name_loader(bytes_of(s->v[i].name)) == LOADER_WORKERS;
     }
-    if (!any && own)
+    if (!any && python)
+        result_remark(r, "No input pipeline was recorded: no loader gave a "
+                         "batch, and no scope has kind=\"input\".");
+    else if (!any && own)
         result_remark(r, "No input pipeline was recorded: no scope of kind "
                          "OPS_KIND_INPUT (OPS_SCOPE_AS(OPS_KIND_INPUT, "
                          "\"load\")).");
@@ -264,9 +270,7 @@ static void say_all(struct result *r, const struct trace *t,
                       "recorded on its thread. If the program prepares its "
                       "batches there, put a region around it (%s) and it will "
                       "be listed here.",
-                      ms_per_step(s, s->unseen),
-                      own ? "OPS_SCOPE_AS(OPS_KIND_INPUT, \"name\")"
-                          : missing_advice(t, ADVICE_REGION));
+                      ms_per_step(s, s->unseen), region);
     if (workers)
         result_missing(r, "the loader's workers",
                        "the DataLoader's worker "

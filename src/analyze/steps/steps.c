@@ -242,6 +242,13 @@ static void steps_columns(struct result *r, const struct trace *t, enum by by) {
         {"bare_measured_us", "measured", "us",
          "What whoever took the profile measured without it, in the mean.",
          COL_TIME, COL_DETAIL},
+        {"bare_measured_steps", "measured steps", NULL,
+         "Of how many steps that nobody traced it is the median.", COL_INT,
+         COL_DETAIL},
+        {"bare_measured_low_us", "measured, low", "us",
+         "One in ten of them took less than this.", COL_TIME, COL_DETAIL},
+        {"bare_measured_high_us", "measured, high", "us",
+         "One in ten of them took more than this.", COL_TIME, COL_DETAIL},
         {"host_events", "events", NULL,
          "Host events that the profiler recorded in it: each costs time.",
          COL_INT, COL_DETAIL},
@@ -265,7 +272,7 @@ static void steps_columns(struct result *r, const struct trace *t, enum by by) {
 }
 
 static void put_bare(struct result *r, const struct bare_step *b,
-                     int64_t measured) {
+                     const struct bare_measured *m) {
     if (b->how != BARE_UNKNOWN) {
         cell_int(r, "bare_us", b->bare);
         cell_text(r, "bare_is", bare_word(b->how));
@@ -274,7 +281,12 @@ static void put_bare(struct result *r, const struct bare_step *b,
         cell_int(r, "bare_low_us", b->low);
         cell_int(r, "bare_high_us", b->high);
     }
-    if (measured > 0) cell_int(r, "bare_measured_us", measured);
+    if (m != NULL && m->step > 0) cell_int(r, "bare_measured_us", m->step);
+    if (m != NULL && m->steps > 0) {
+        cell_int(r, "bare_measured_steps", m->steps);
+        cell_int(r, "bare_measured_low_us", m->low);
+        cell_int(r, "bare_measured_high_us", m->high);
+    }
     cell_int(r, "host_events", b->events);
 }
 
@@ -292,7 +304,8 @@ static void put_step_row(struct result *r, const struct steps *w,
     if (l->has_device && l->dur > 0)
         cell_float(r, "device_busy_pct",
                    100.0 * (double)l->busy / (double)l->dur);
-    put_bare(r, &l->bare, by == BY_EPOCH ? -1 : w->bare->measured[l->source]);
+    put_bare(r, &l->bare,
+             by == BY_EPOCH ? NULL : &w->bare->measured[l->source]);
     if (by != BY_EPOCH) cell_bool(r, "cut", l->cut);
     if (by == BY_DEVICE && l->device != ROW_NONE)
         cell_text(r, "device", label_device(r, t, l->source, l->device));
@@ -342,17 +355,19 @@ static int64_t median(const struct steps *w, size_t offset, struct result *r) {
 /* Says what the step takes without its profiler, where that differs. */
 static void remark_bare(struct result *r, const struct steps *w, int64_t mid) {
     enum { FELT_PERCENT = 5 }; /* below it is not worth a sentence */
-    int64_t bare = MEDIAN(bare.bare), measured = -1;
+    int64_t bare = MEDIAN(bare.bare);
     const struct bare_step *b = &w->rows[0].bare;
-    char text[96], recorded[48];
-    measured = w->bare->measured[w->rows[0].source];
+    const struct bare_measured *m = &w->bare->measured[w->rows[0].source];
+    char text[96], recorded[48], how[200];
     human_time(mid, recorded, sizeof recorded);
-    if (measured > 0) {
-        human_time(measured, text, sizeof text);
-        result_remark(r, "Measured without the profiler: %s; recorded: %s%s.",
-                      text, recorded,
-                      measured >= mid ? ": profiled steps were not slower"
-                                      : "");
+    if (m->step > 0) {
+        human_time(m->step, text, sizeof text);
+        bare_measured_text(m, how, sizeof how);
+        result_remark(r,
+                      "Measured without the profiler: %s%s; recorded: "
+                      "%s%s.",
+                      text, how, recorded,
+                      m->step >= mid ? ": profiled steps were not slower" : "");
         return;
     }
     if (b->how != BARE_ESTIMATED || mid - bare <= mid / 100 * FELT_PERCENT)

@@ -311,6 +311,8 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
         return;
     }
     if (w->plane->own) {
+        if (l->kind == XLINE_HOST && s.kind == SPAN_PYTHON)
+            s.track = side_track(w, l, tr, TRACK_PYTHON);
         xevent_own(w, l, tr, n, e, &s);
         return;
     }

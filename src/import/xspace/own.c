@@ -56,6 +56,15 @@ static uint8_t role_of(struct bytes name) {
     return XROLE_NONE;
 }
 
+/* Is it a function of Python, as opscope's Python side names them:
+ * "$file.py:12 function"? A file's name may have blanks: "<frozen abc>". */
+static bool is_frame(struct bytes b) {
+    if (!BYTES_STARTS(b, "$")) return false;
+    const uint8_t *space = memrchr(b.p, ' ', b.n), *at = space;
+    while (at != NULL && at > b.p + 1 && at[-1] >= '0' && at[-1] <= '9') at--;
+    return at != NULL && at < space && at > b.p + 1 && at[-1] == ':';
+}
+
 void xname_own(const struct xplane *p, struct xname *n) {
     const struct own_kind *k = NULL;
     bool device = p->kind != XPLANE_HOST && p->kind != XPLANE_FACTS;
@@ -63,6 +72,10 @@ void xname_own(const struct xplane *p, struct xname *n) {
         if (p->consts[i].code == XSTAT_OPSCOPE_KIND)
             k = kind_named(xval_text(p, &p->consts[i].v)); /* the first holds */
     n->kind = device ? SPAN_KERNEL : SPAN_OP;
+    if (!device && is_frame(n->name)) {
+        n->kind = SPAN_PYTHON;
+        return;
+    }
     if (k == NULL) {
         n->role = device ? XROLE_NONE : role_of(n->name);
         return;

@@ -404,10 +404,15 @@ const struct importer importer_xspace = {
                                "TPU",
             [MISSING_SHAPES] = "the profiler does not record the inputs of "
                                "host ops",
-            [MISSING_STACKS] = "TensorFlow 2.21 writes none, whatever is "
+            [MISSING_STACKS] = "opscope record --stacks; the profiler of "
+                               "TensorFlow 2.21 writes none, whatever is "
                                "asked",
         },
         .fix_jax = {
+            [MISSING_MEMORY] = "the profiler records allocations of device "
+                               "allocators only: profile a run on a GPU or "
+                               "TPU; on a CPU opscope record --memory counts "
+                               "live arrays (`counters`)",
             [MISSING_STACKS] = "profile with python_tracer_level=1",
         },
     },

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A program under `opscope record` is traced by its framework for some steps,
+ * and recorded by opscope all the time. Both are of one process and become one
+ * trace: the framework's captures
+ *
+ *     <host>_<pid>.step<N>.pt.trace.json.gz   or   .xplane.pb
+ *
+ * have its steps, and opscope's own recording beside them, which knows the
+ * process by its number, tells three things more: how long steps take while
+ * nobody traces them, the machine's counters, and what the program itself named
+ * inside of the captures. What lies outside of these is kept where it can be
+ * looked at and is counted nowhere: sums are of the steps that were traced. */
+#include "load/runs_impl.h"
+
+#include "base/facts.h"
+#include "base/sort.h"
+#include "base/vec.h"
+#include "model/trace_fill.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* Steps at the beginning in which programs compile and warm up, left out
+     * where enough others are there. */
+    WARM_UP = 2,
+    ENOUGH = 5,
+};
+
+/* What one process left: its own recording, and captures by its framework. */
+struct traced {
+    struct loaded_file *own;
+    struct loaded_file **v; /* the captures, at last in order of time */
+    size_t n, cap;
+};
+
+/* Is this the name of a capture of the process that made that recording? */
+static bool is_capture_of(const struct loaded_file *p,
+                          const struct loaded_file *own) {
+    char mark[40];
+    const char *name = strrchr(p->path, '/');
+    const char *other = strrchr(own->path, '/');
+    size_t folder = name != NULL ? (size_t)(name + 1 - p->path) : 0;
+    if ((other != NULL ? (size_t)(other + 1 - own->path) : 0) != folder ||
+        memcmp(p->path, own->path, folder) != 0)
+        return false;
+    snprintf(mark, sizeof mark, "_%" PRId64 ".step", own->t->sources[0].pid);
+    const char *at = strstr(p->path + folder, mark);
+    /* "<host>_" stands before the number in both names */
+    return at != NULL && strncmp(p->path + folder, own->path + folder,
+                                 (size_t)(at + 1 - p->path) - folder) == 0;
+}
+
+static bool is_own(const struct loaded_file *p) {
+    return p->t != NULL && p->t->sources[0].by_opscope &&
+           !p->t->sources[0].process_view && p->t->sources[0].pid >= 0;
+}
+
+/* Returns an instant of one trace as one of another's epoch. */
+static __int128 moved(const struct trace *from, const struct trace *to,
+                      int64_t ts) {
+    return ts + ((__int128)from->epoch_ns - to->epoch_ns) * PS_PER_NS;
+}
+
+/* Was that row of the recording inside of a capture, at least in part? */
+static bool was_traced(const struct traced *p, row_id r) {
+    const struct trace *own = p->own->t;
+    int64_t ts = own->spans.ts[r];
+    for (size_t i = 0; i < p->n; i++) {
+        const struct loaded_file *c = p->v[i];
+        if (ts < moved(c->t, own, c->hi) &&
+            ts + own->spans.dur[r] > moved(c->t, own, c->lo))
+            return true;
+    }
+    return false;
+}
+
+static int by_start(const void *a, const void *b) {
+    const int64_t *x = a, *y = b;
+    return x[0] < y[0] ? -1 : x[0] > y[0];
+}
+
+/* Notes a time of steps, in microseconds. */
+static void put_us(struct trace *t, const char *key, int64_t ps) {
+    char text[48];
+    snprintf(text, sizeof text, "%" PRId64 ".%06" PRId64, ps / PS_PER_US,
+             ps % PS_PER_US);
+    trace_meta(t, 0, key, bytes_of(text));
+}
+
+/* Tells each capture what steps took while nothing traced them. `steps` has
+ * begin, length and whether it was traced, of n steps. */
+static void tell_bare(const struct traced *p, int64_t (*steps)[3], size_t n) {
+    int64_t *bare = malloc((n + 1) * sizeof *bare);
+    size_t count = 0, warm = 0;
+    if (bare == NULL) {
+        p->own->t->oom = true;
+        return;
+    }
+    qsort(steps, n, sizeof *steps, by_start);
+    for (size_t i = 0; i < n; i++) {
+        /* the one after a capture pays for its end */
+        if (steps[i][2] || (i > 0 && steps[i - 1][2])) continue;
+        warm += i < WARM_UP;
+        bare[count++] = steps[i][1];
+    }
+    int64_t *v = bare;
+    if (count >= warm + ENOUGH) {
+        v += warm;
+        count -= warm;
+    }
+    qsort(v, count, sizeof *v, sort_by_value);
+    for (size_t i = 0; i < p->n && count > 0; i++) {
+        struct trace *t = p->v[i]->t;
+        char text[24];
+        if (trace_meta_get(t, 0, FACT_BARE_STEP_US) != NULL) continue;
+        put_us(t, FACT_BARE_STEP_US, v[(count - 1) / 2]);
+        put_us(t, FACT_BARE_LOW_US, v[(count - 1) / 10]);
+        put_us(t, FACT_BARE_HIGH_US, v[count - 1 - (count - 1) / 10]);
+        snprintf(text, sizeof text, "%zu", count);
+        trace_meta(t, 0, FACT_BARE_STEPS, bytes_of(text));
+    }
+    free(bare);
+}
+
+/* Is it the span over which the tracer ran, which is no part of the program? */
+static bool is_ours(const struct trace *t, row_id r) {
+    return strncmp(strs_text(&t->strs, t->spans.name[r]), SPAN_TRACED_BY,
+                   sizeof SPAN_TRACED_BY - 1) == 0;
+}
+
+/* Puts a row where nothing is counted. Returns false if there is no memory:
+ * noted. */
+static bool put_row_aside(struct trace *t, row_id r) {
+    const struct track *tr = &t->tracks[t->spans.track[r]];
+    uint32_t aside = trace_track(t, 0, TRACK_OTHER, tr->pid, tr->tid);
+    if (aside != ROW_NONE) t->spans.track[r] = aside;
+    return aside != ROW_NONE;
+}
+
+/* Looks at the recording's steps, and puts what lies outside of the captures,
+ * where nothing is counted; and the steps themselves and the waits for batches:
+ * captures have these, too. */
+static void put_aside(struct traced *p) {
+    struct trace *own = p->own->t;
+    str_id wait = strs_find(&own->strs, bytes_of(SPAN_INPUT_WAIT));
+    int64_t(*steps)[3] = NULL;
+    size_t n = 0, cap = 0;
+    for (row_id r = 0; r < own->spans.n && !own->oom; r++) {
+        const struct track *tr = &own->tracks[own->spans.track[r]];
+        bool step = (own->spans.flags[r] & SPAN_STEPMARK) != 0;
+        bool traced = was_traced(p, r);
+        if (step && !(own->spans.flags[r] & SPAN_OPEN)) {
+            if (!VEC_ROOM(steps, n, cap)) {
+                own->oom = true;
+                break;
+            }
+            steps[n][0] = own->spans.ts[r];
+            steps[n][1] = own->spans.dur[r];
+            steps[n++][2] = traced;
+        }
+        own->spans.flags[r] &= (uint8_t)~SPAN_STEPMARK;
+        bool ours = step || own->spans.name[r] == wait || is_ours(own, r);
+        if ((traced && !ours) || tr->kind == TRACK_STREAM) continue;
+        if (!put_row_aside(own, r)) break;
+    }
+    if (!own->oom) tell_bare(p, steps, n);
+    free(steps);
+}
+
+/* Puts all rows of a capture where nothing is counted: another one has traced
+ * the same steps, and only its memory is news. */
+static void put_all_aside(struct trace *t) {
+    for (row_id r = 0; r < t->spans.n && !t->oom; r++) put_row_aside(t, r);
+    t->sources[0].beside = true;
+}
+
+/* Of captures of the same steps (a trace, and TensorFlow's statistics of a run
+ * in it) the one with more events counts. It comes first of all. */
+static void find_doubles(struct traced *p) {
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = i + 1; k < p->n; k++) {
+            struct loaded_file *a = p->v[i], *b = p->v[k];
+            __int128 lo = moved(b->t, a->t, b->lo),
+                     hi = moved(b->t, a->t, b->hi);
+            if (a->t->sources[0].beside || b->t->sources[0].beside ||
+                lo >= a->hi || hi <= a->lo)
+                continue;
+            bool less = b->t->sources[0].events <= a->t->sources[0].events;
+            put_all_aside(less ? b->t : a->t);
+        }
+    for (size_t i = 1; i < p->n && p->v[0]->t->sources[0].beside; i++) {
+        struct loaded_file *first = p->v[i];
+        if (first->t->sources[0].beside) continue;
+        p->v[i] = p->v[0];
+        p->v[0] = first;
+    }
+}
+
+/* Puts the captures in the order of their time: names end in numbers, and
+ * "step10" comes before "step2". */
+static void order_captures(struct traced *p) {
+    for (size_t i = 1; i < p->n; i++) {
+        struct loaded_file *c = p->v[i];
+        size_t at = i;
+        for (; at > 0 && moved(c->t, p->v[at - 1]->t, c->lo) < p->v[at - 1]->lo;
+             at--)
+            p->v[at] = p->v[at - 1];
+        p->v[at] = c;
+    }
+}
+
+/* Makes one trace, that of the first capture, of all that a process left. */
+static int join_traced(struct traced *p, struct ops_err *e) {
+    struct loaded_file *first = p->v[0];
+    struct source *own = &p->own->t->sources[0];
+    order_captures(p);
+    find_doubles(p);
+    put_aside(p);
+    own->beside = true;
+    if (p->own->t->oom) return fail_oom(e);
+    first = p->v[0];
+    for (size_t i = 0; i < p->n; i++) {
+        struct source *s = &p->v[i]->t->sources[0];
+        if (s->rank < 0) s->rank = own->rank;
+        if (s->world_size < 0) s->world_size = own->world_size;
+        if (s->pid < 0) s->pid = own->pid;
+    }
+    for (size_t i = 1; i <= p->n; i++) {
+        struct loaded_file *more = i < p->n ? p->v[i] : p->own;
+        struct trace *t = more->t;
+        __int128 lo = moved(t, first->t, more->lo);
+        __int128 hi = moved(t, first->t, more->hi);
+        if (more->lo <= more->hi && lo >= -DUR_LIMIT && hi <= TS_LIMIT) {
+            if (lo < first->lo) first->lo = (int64_t)lo;
+            if (hi > first->hi) first->hi = (int64_t)hi;
+        }
+        uint32_t beside = (uint32_t)first->t->nsources;
+        more->t = NULL;
+        more->taken = true;
+        TRY(trace_append(first->t, t, e));
+        first->t->sources[beside].companion_of = 0;
+        first->t->sources[beside].host = first->t->sources[0].host;
+    }
+    return 0;
+}
+
+/* Puts the spans in which a tracer was on where nothing is counted: they are
+ * no work of the program. Was one on when the process died? What it had traced
+ * went with it. */
+static void settle_tracer(struct trace *t) {
+    for (row_id r = 0; r < t->spans.n && !t->oom; r++) {
+        if (!is_ours(t, r)) continue;
+        if (t->spans.flags[r] & SPAN_OPEN) trace_note(t, NOTE_TRACER_DIED, 1);
+        t->spans.flags[r] &= (uint8_t)~SPAN_OPEN;
+        put_row_aside(t, r);
+    }
+}
+
+static bool is_step(const struct trace *t, row_id r) {
+    return (t->spans.flags[r] & SPAN_STEPMARK) != 0;
+}
+
+static void drop_step(struct trace *t, row_id r) {
+    t->spans.flags[r] &= (uint8_t)~SPAN_STEPMARK;
+    put_row_aside(t, r);
+}
+
+/* Steps that are told by their end leave one open behind the last: where the
+ * program said so it is none. What it took for steps at first, such as batches
+ * of an evaluation, were none where it began to count anew. */
+static void drop_no_steps(struct trace *t) {
+    str_id tail = strs_find(&t->strs, bytes_of(SPAN_NO_STEP));
+    str_id anew = strs_find(&t->strs, bytes_of(SPAN_ANEW));
+    row_id last = ROW_NONE;
+    int64_t from = INT64_MIN;
+    if (tail == STR_NONE && anew == STR_NONE) return;
+    for (row_id r = 0; r < t->spans.n; r++) {
+        str_id name = t->spans.name[r];
+        if (is_step(t, r) &&
+            (last == ROW_NONE || t->spans.ts[r] > t->spans.ts[last]))
+            last = r;
+        if (name == anew && t->spans.ts[r] > from) from = t->spans.ts[r];
+        if (name == anew || name == tail) put_row_aside(t, r);
+    }
+    if (tail != STR_NONE && last != ROW_NONE) drop_step(t, last);
+    for (row_id r = 0; r < t->spans.n; r++)
+        if (is_step(t, r) && t->spans.ts[r] < from) drop_step(t, r);
+}
+
+int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
+    size_t left = pairs_allowed(n);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct traced p = {.own = &v[i]};
+        if (!is_own(&v[i])) continue;
+        settle_tracer(v[i].t);
+        drop_no_steps(v[i].t);
+        if (!v[i].t->sources[0].has_clock) continue;
+        for (size_t k = 0; k < n && rc == 0 && left > 0; k++, left--) {
+            if (v[k].t == NULL || v[k].t->sources[0].by_opscope ||
+                v[k].t->sources[0].process_view ||
+                !v[k].t->sources[0].has_clock || v[k].lo > v[k].hi ||
+                !is_capture_of(&v[k], &v[i]))
+                continue;
+            if (!VEC_ROOM(p.v, p.n, p.cap)) rc = fail_oom(e);
+            else p.v[p.n++] = &v[k];
+        }
+        if (rc == 0 && p.n > 0) rc = join_traced(&p, e);
+        free(p.v);
+    }
+    return rc;
+}
