@@ -76,7 +76,7 @@ PROCESS := $(patsubst tests/process/%.c,$(B)/process/%,\
 TESTLIB := $(B)/obj/test.a
 
 .DELETE_ON_ERROR:
-.PHONY: docs all objects unit process test test-unit test-process check golden \
+.PHONY: docs all python objects unit process test test-unit test-process check golden \
 	layers format format-check report headers warnings install uninstall dist clean
 # The sanitizers' run-time does not go into a shared library of ours.
 all: $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
@@ -84,6 +84,11 @@ all: $(B)/opscope $(B)/libopscope.a $(B)/opscope.pc \
 	$(if $(SAN),,$(B)/libopscope.so $(B)/libopscope-record.so)
 
 objects: $(OBJ)
+
+# The extension of CPython, beside its package: needs Python's headers, and is
+# left out where there are none.
+python: $(B)/libopscope.a $(B)/libopscope-record.so $(B)/opscope
+	@CC='$(CC)' LIBS='$(LIBS)' sh tools/python.sh $(B) $(PYTHON)
 
 $(B)/opscope: $(filter $(B)/obj/cmd/%,$(OBJ)) $(LIBOBJ)
 	@echo "link    $@"
@@ -172,15 +177,18 @@ test-process: all process
 golden: all
 	@$(PYTHON) tests/run --build $(B) --update golden
 
-# docs/reference.md, printed from the tables
-docs: $(B)/opscope
+# What is printed from the tables: docs/reference.md and Python's stubs.
+docs: $(B)/opscope python
 	@sh tools/reference.sh $(B)/opscope > docs/reference.md
+	@$(PYTHON) tools/stubs.py $(B)/python > $(B)/stubs
+	@mv $(B)/stubs python/opscope/_analyses.pyi
 
 layers:
 	@$(PYTHON) tools/layers.py
 
 # Versions of clang-format differ in what they write: 14 is Debian 12's.
-C_FILES = $(sort $(HDR) $(SRC) $(wildcard demo/*.[ch] tests/*/*.[ch]))
+C_FILES = $(sort $(HDR) $(SRC) $(wildcard demo/*.[ch] tests/*/*.[ch] \
+	python/ext/*.[ch]))
 format:
 	$(Q)clang-format -i $(C_FILES)
 format-check:

@@ -6,130 +6,33 @@
 # to find what they need. They are installed, used, removed and purged, and what
 # is then left must be what there was before.
 #
-# Prints `ok NAME` and `not ok NAME: why`. Skipped without root or debootstrap.
-# $MIRROR: where packages come from; else what apt on this machine says. It takes
-# minutes, and some 250 MB in $TMPDIR.
+# It is skipped without root or debootstrap; bare.sh says what can be set.
 # shellcheck disable=SC2016 # commands in quotes are for the shell over there
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/package/bare.sh
+. tests/package/bare.sh
 
 debs=${1:-build/deb}
 profile=tests/data/torch_cnn/torch_cnn.pt.trace.json.gz
-failed=0
-
-ok() { printf 'ok %s\n' "$1"; }
-not_ok() {
-    printf 'not ok %s: %s\n' "$1" "$2"
-    failed=1
-}
-skip() {
-    printf 'ok packages # skip %s\n' "$1"
-    exit 0
-}
-
-[ "$(id -u)" -eq 0 ] || skip "needs root"
-command -v debootstrap >/dev/null || skip "no debootstrap"
 command -v dpkg-scanpackages >/dev/null || skip "no dpkg-scanpackages"
-if [ -z "${OPSCOPE_UNSHARED-}" ]; then
-    # What is mounted here is nobody else's, and goes with this process.
-    unshare --mount true 2>/dev/null || skip "may not have mounts of its own"
-    OPSCOPE_UNSHARED=1 exec unshare --mount sh "$0" "$debs"
-fi
+bare_alone tests/package/deb.sh "$debs"
 ls "$debs"/*.deb >/dev/null 2>&1 || {
     not_ok "packages" "there are none in $debs; ./dev deb makes them"
     exit 1
 }
 
-# --- the bare system -----------------------------------------------------------
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/opscope-deb-XXXXXX") || exit 1
-root=$work/root
-log=$work/log
-# shellcheck disable=SC2317 # the trap calls it
-leave() {
-    umount "$root/dev/shm" 2>/dev/null
-    while umount "$root/proc" 2>/dev/null; do :; done
-    rm -rf --one-file-system "$work"
-}
-trap leave EXIT
-trap 'exit 1' HUP INT TERM
-
-# within COMMAND...: in the bare system; its output is kept for a failure.
-within() {
-    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-        DEBIAN_FRONTEND=noninteractive ${http_proxy:+http_proxy="$http_proxy"} \
-        chroot "$root" "$@" </dev/null >"$log" 2>&1
-}
-
-# try NAME COMMAND...: a case is a command in the bare system.
-try() {
-    name=$1
-    shift
-    if within "$@"; then
-        ok "$name"
-        return 0
-    fi
-    not_ok "$name" "$*"
-    tail -n 20 "$log" | sed 's/^/    /'
-    return 1
-}
-
-says() { # NAME TEXT: the last command printed it
-    if grep -qF -- "$2" "$log"; then ok "$1"; else
-        not_ok "$1" "it does not say '$2'"
-        tail -n 20 "$log" | sed 's/^/    /'
-    fi
-}
-
-# All files, and what dpkg knows of; not what apt and dpkg keep for themselves.
-snapshot() {
-    (cd "$root" && find . -xdev \
-        \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./packages \
-        -o -path ./var/cache -o -path ./var/log -o -path ./var/lib/apt \) \
-        -prune -o -print) | grep -v '^\./var/lib/dpkg/[^/]*-old$' |
-        LC_ALL=C sort
-    chroot "$root" dpkg-query -W -f '${Package} ${Status} ${Version}\n'
-}
-
-nothing_left() { # NAME BEFORE
-    snapshot >"$work/now"
-    if difference=$(diff "$2" "$work/now"); then ok "$1"; else
-        not_ok "$1" "there is a difference"
-        printf '%s\n' "$difference" | head -n 20 | sed 's/^/    /'
-    fi
-}
-
-bare_system() {
-    # shellcheck disable=SC1091 # of the machine
-    release=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-bookworm}")
-    if [ -z "${MIRROR-}" ]; then
-        MIRROR=$(apt-get indextargets --format \
-            '$(CODENAME) $(COMPONENT) $(REPO_URI)' 'Identifier: Packages' |
-            awk -v r="$release" '$1 == r && $2 == "main" { print $3; exit }')
-    fi
-    proxy=
-    eval "$(apt-config shell proxy Acquire::http::Proxy)"
-    if [ -n "$proxy" ]; then
-        http_proxy=$proxy
-        export http_proxy
-    fi
-    debootstrap --variant=minbase "$release" "$root" \
-        "${MIRROR:-http://deb.debian.org/debian}" >"$log" 2>&1 &&
-        mount -t proc proc "$root/proc" &&
-        mkdir -p "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm" &&
-        mkdir "$root/packages" && cp "$debs"/*.deb "$root/packages/" &&
-        (cd "$root/packages" && dpkg-scanpackages . >Packages 2>/dev/null) &&
-        echo "deb [trusted=yes] file:/packages ./" \
-            >"$root/etc/apt/sources.list.d/opscope.list" &&
-        within apt-get -q update
-}
-
-if ! bare_system; then
-    not_ok "a bare system" "it could not be made"
-    tail -n 20 "$log" | sed 's/^/    /'
+bare_system ""
+# The packages stand in a repository of the bare system's own.
+if ! { mkdir "$root/packages" && cp "$debs"/*.deb "$root/packages/" &&
+    (cd "$root/packages" && dpkg-scanpackages . >Packages 2>/dev/null) &&
+    echo "deb [trusted=yes] file:/packages ./" \
+        >"$root/etc/apt/sources.list.d/opscope.list" &&
+    within apt-get -q update; }; then
+    not_ok "a repository" "apt does not take it"
+    log_tail
     exit 1
 fi
-ok "a bare system ($release)"
 install="apt-get -q -y --no-install-recommends install"
 version=$(cat VERSION)
 

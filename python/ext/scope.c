@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * opscope.scope: a region of the program, as a context manager and a decorator.
+ *
+ * A scope that is entered while an event loop runs may be left after other tasks
+ * had the thread: it is a span of its own then, which may overlap others (see
+ * ops_async), and never ends somebody else's scope. All others are scopes of
+ * their thread, begun and ended by hand. */
+#include "native.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { INLINE_ENTRIES = 2, LOOK_FOR_ASYNCIO = 64 };
+
+/* One time that the scope was entered and not left. */
+struct entry {
+    struct ops_async async; /* gen 0: a scope of the thread */
+    bool by_hand;
+};
+
+struct scope {
+    PyObject_HEAD PyObject *name, *args; /* a str; a dict or NULL */
+    uint32_t id;                         /* of the name; 0: not looked up yet */
+    int kind;
+    unsigned depth, room; /* entries in use, and allocated besides */
+    struct entry first[INLINE_ENTRIES], *more;
+};
+
+static PyObject *get_running_loop; /* asyncio's, once that is imported */
+
+/* Looks now and then whether the program uses asyncio. */
+static void look_for_asyncio(void) {
+    static unsigned calls;
+    if (get_running_loop != NULL || calls++ % LOOK_FOR_ASYNCIO != 0) return;
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *events = modules ? PyDict_GetItemString(modules, "asyncio.events")
+                               : NULL;
+    if (events != NULL)
+        get_running_loop = PyObject_GetAttrString(events, "_get_running_loop");
+    PyErr_Clear();
+}
+
+static bool in_event_loop(void) {
+    look_for_asyncio();
+    if (get_running_loop == NULL) return false;
+    PyObject *loop = PyObject_CallObject(get_running_loop, NULL);
+    bool runs = loop != NULL && loop != Py_None;
+    Py_XDECREF(loop);
+    PyErr_Clear();
+    return runs;
+}
+
+/* Returns the entry of that depth; NULL if there is no memory for it. */
+static struct entry *entry_at(struct scope *s, unsigned depth) {
+    if (LIKELY(depth < INLINE_ENTRIES)) return &s->first[depth];
+    depth -= INLINE_ENTRIES;
+    if (depth >= s->room) {
+        unsigned room = s->room ? 2 * s->room : 8;
+        struct entry *more = PyMem_Realloc(s->more, room * sizeof *more);
+        if (more == NULL) return NULL;
+        s->more = more;
+        s->room = room;
+    }
+    return &s->more[depth];
+}
+
+static uint32_t name_of(struct scope *s) {
+    if (UNLIKELY(s->id == 0)) {
+        PyObject *text = native_utf8(s->name, "the name of a scope");
+        if (text == NULL) {
+            PyErr_Clear();
+            return 0;
+        }
+        s->id = ops_intern_(PyBytes_AsString(text), (uint32_t)s->kind);
+        Py_DECREF(text);
+    }
+    return s->id;
+}
+
+static void put_args(const struct scope *s) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (s->args == NULL) return;
+    while (PyDict_Next(s->args, &at, &key, &value)) record_arg(key, value);
+}
+
+static void scope_enter(struct scope *s, bool async) {
+    struct entry *e = entry_at(s, s->depth);
+    if (UNLIKELY(e == NULL)) return;
+    s->depth++;
+    e->async.gen = 0;
+    e->by_hand = false;
+    if (LIKELY(!OPS_ON_())) {
+        if (UNLIKELY(OPS_STATE_() != 0) && !async) {
+            ops_begin_off_();
+            e->by_hand = true;
+        }
+        return;
+    }
+    uint32_t id = name_of(s);
+    if (async || in_event_loop()) {
+        e->async = ops_async_begin_(id);
+    } else {
+        ops_begin_by_hand_(id);
+        e->by_hand = true;
+        put_args(s);
+    }
+}
+
+static void scope_leave(struct scope *s) {
+    if (s->depth == 0) return; /* left more often than entered */
+    struct entry *e = entry_at(s, --s->depth);
+    if (e->by_hand) {
+        if (OPS_STATE_() != 0) ops_end_();
+    } else if (UNLIKELY(e->async.gen != 0)) {
+        ops_async_end(&e->async);
+    }
+}
+
+static PyObject *enter(PyObject *self, PyObject *none) {
+    (void)none;
+    scope_enter((struct scope *)self, false);
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject *leave(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)args, (void)n;
+    scope_leave((struct scope *)self);
+    Py_RETURN_NONE;
+}
+
+/* Returns an awaitable that is done at once. */
+static PyObject *done(PyObject *value) {
+    static PyObject *make;
+    if (make == NULL) {
+        PyObject *m = PyImport_ImportModule("opscope._decorate");
+        make = m ? PyObject_GetAttrString(m, "done") : NULL;
+        Py_XDECREF(m);
+    }
+    if (make == NULL) return NULL;
+    return PyObject_CallFunctionObjArgs(make, value, NULL);
+}
+
+static PyObject *async_enter(PyObject *self, PyObject *none) {
+    (void)none;
+    scope_enter((struct scope *)self, true);
+    return done(self);
+}
+
+static PyObject *async_leave(PyObject *self, PyObject *const *args,
+                             Py_ssize_t n) {
+    (void)args, (void)n;
+    scope_leave((struct scope *)self);
+    return done(Py_None);
+}
+
+/* Decorates a function. */
+static PyObject *decorate(PyObject *self, PyObject *args, PyObject *names) {
+    PyObject *function;
+    static char *known[] = {"function", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, names, "O:scope", known, &function))
+        return NULL;
+    PyObject *m = PyImport_ImportModule("opscope._decorate");
+    if (m == NULL) return NULL;
+    PyObject *out = PyObject_CallMethod(m, "decorated", "OO", self, function);
+    Py_DECREF(m);
+    return out;
+}
+
+static PyObject *again(PyObject *self, PyObject *none) {
+    struct scope *s = (struct scope *)self;
+    PyObject *type = (PyObject *)Py_TYPE(self);
+    (void)none;
+    PyObject *args = Py_BuildValue("(Oi)", s->name, s->kind);
+    PyObject *new = args ? PyObject_Call(type, args, s->args) : NULL;
+    Py_XDECREF(args);
+    return new;
+}
+
+static int init(PyObject *self, PyObject *args, PyObject *names) {
+    struct scope *s = (struct scope *)self;
+    PyObject *name, *kind = NULL;
+    if (!PyArg_ParseTuple(args, "U|O:scope", &name, &kind)) return -1;
+    PyObject *rest = names && PyDict_Size(names) > 0 ? PyDict_Copy(names)
+                                                     : NULL;
+    if (rest != NULL && kind == NULL) {
+        PyObject *given = PyDict_GetItemString(rest, "kind");
+        if (given != NULL) {
+            int k = record_kind(given);
+            if (k < 0 || PyDict_DelItemString(rest, "kind") != 0) {
+                Py_DECREF(rest);
+                return -1;
+            }
+            s->kind = k;
+        }
+    } else if (kind != NULL && (s->kind = record_kind(kind)) < 0) {
+        Py_XDECREF(rest);
+        return -1;
+    }
+    Py_INCREF(name);
+    Py_XDECREF(s->name);
+    Py_XDECREF(s->args);
+    s->name = name;
+    s->args = rest;
+    s->id = 0;
+    return 0;
+}
+
+static void drop(PyObject *self) {
+    struct scope *s = (struct scope *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    while (s->depth > 0) scope_leave(s); /* of a generator that was dropped */
+    Py_XDECREF(s->name);
+    Py_XDECREF(s->args);
+    PyMem_Free(s->more);
+    freefunc f = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    f(self);
+    Py_DECREF(type);
+}
+
+static PyObject *scope_repr(PyObject *self) {
+    return PyUnicode_FromFormat("opscope.scope(%R)",
+                                ((struct scope *)self)->name);
+}
+
+PyDoc_STRVAR(scope_doc,
+             "scope(name, kind=0, **args)\n--\n\n"
+             "A region of the program: `with opscope.scope('forward'):`, "
+             "`async with`,\nor a decorator of a function, a coroutine or a "
+             "generator. kind: 'op', 'input',\n'comm', 'copy', 'wait', "
+             "'phase'. args are shown with it.");
+
+static PyMethodDef methods[] = {
+    {"__enter__", enter, METH_NOARGS, NULL},
+    {"__exit__", METHOD(leave), METH_FASTCALL, NULL},
+    {"__aenter__", async_enter, METH_NOARGS, NULL},
+    {"__aexit__", METHOD(async_leave), METH_FASTCALL, NULL},
+    {"_again", again, METH_NOARGS, "Another scope of the same name."},
+    {0},
+};
+
+/* A span without a block, for who must begin and end it in different
+ * functions: the handle is a bytes object. */
+PyDoc_STRVAR(async_begin_doc,
+             "async_begin(name, kind=0, /)\n--\n\n"
+             "Begins a span that async_end() of what this returns ends.");
+static PyObject *async_begin(PyObject *self, PyObject *args) {
+    PyObject *name, *kind = NULL;
+    int k = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "U|O:async_begin", &name, &kind)) return NULL;
+    if (kind != NULL && (k = record_kind(kind)) < 0) return NULL;
+    PyObject *text = native_utf8(name, "the name");
+    if (text == NULL) return NULL;
+    struct ops_async a = ops_async_none_();
+    if (OPS_ON_())
+        a = ops_async_begin_(ops_intern_(PyBytes_AsString(text), (uint32_t)k));
+    Py_DECREF(text);
+    return PyBytes_FromStringAndSize((const char *)&a, sizeof a);
+}
+
+PyDoc_STRVAR(async_end_doc, "async_end(handle, /)\n--\n\nEnds it.");
+static PyObject *async_end(PyObject *self, PyObject *handle) {
+    struct ops_async a;
+    (void)self;
+    if (!PyBytes_Check(handle) || PyBytes_Size(handle) != sizeof a) {
+        PyErr_SetString(PyExc_TypeError, "that is no handle of async_begin()");
+        return NULL;
+    }
+    memcpy(&a, PyBytes_AsString(handle), sizeof a);
+    ops_async_end(&a);
+    Py_RETURN_NONE;
+}
+
+/* --- opscope.scope() ------------------------------------------------------ */
+
+/* Scopes of a name alone are kept and handed out again, so that `with
+ * opscope.scope("x")` makes no object: several may be inside of one at once,
+ * since all that it holds is how often. In an event loop each is its own. */
+enum { KEPT_NAMES = 4096 };
+static PyObject *scope_type, *kept; /* kept: name -> scope */
+
+static PyObject *scope_new(PyObject *self, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names) {
+    (void)self;
+    bool plain = n == 1 && names == NULL && PyUnicode_Check(args[0]) &&
+                 !(OPS_ON_() && in_event_loop());
+    if (LIKELY(plain)) {
+        PyObject *s = PyDict_GetItemWithError(kept, args[0]);
+        if (LIKELY(s != NULL)) {
+            Py_INCREF(s);
+            return s;
+        }
+        if (PyErr_Occurred()) return NULL;
+    }
+    PyObject *given = PyTuple_New(n), *named = names ? PyDict_New() : NULL;
+    bool ok = given != NULL && (names == NULL || named != NULL);
+    for (Py_ssize_t i = 0; ok && i < n; i++) {
+        Py_INCREF(args[i]);
+        ok = PyTuple_SetItem(given, i, args[i]) == 0;
+    }
+    for (Py_ssize_t i = 0; ok && names && i < PyTuple_Size(names); i++)
+        ok = PyDict_SetItem(named, PyTuple_GetItem(names, i), args[n + i]) == 0;
+    PyObject *s = ok ? PyObject_Call(scope_type, given, named) : NULL;
+    Py_XDECREF(given);
+    Py_XDECREF(named);
+    if (s != NULL && plain && PyDict_Size(kept) < KEPT_NAMES &&
+        PyDict_SetItem(kept, args[0], s) != 0)
+        Py_CLEAR(s);
+    return s;
+}
+
+PyMethodDef scope_methods[] = {
+    {"scope", METHOD(scope_new), METH_FASTCALL | METH_KEYWORDS, scope_doc},
+    {"async_begin", async_begin, METH_VARARGS, async_begin_doc},
+    {"async_end", async_end, METH_O, async_end_doc},
+    {0},
+};
+
+int scope_ready(PyObject *module) {
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, (void *)scope_doc},
+        {Py_tp_init, init},
+        {Py_tp_dealloc, drop},
+        {Py_tp_methods, methods},
+        {Py_tp_call, decorate},
+        {Py_tp_repr, scope_repr},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {.name = "opscope.Scope",
+                               .basicsize = sizeof(struct scope),
+                               .flags = Py_TPFLAGS_DEFAULT,
+                               .slots = slots};
+    PyObject *type = PyType_FromSpec(&spec);
+    kept = PyDict_New();
+    if (type == NULL || kept == NULL) return -1;
+    scope_type = type;
+    Py_INCREF(type);
+    if (PyModule_AddObject(module, "Scope", type) == 0) return 0;
+    Py_DECREF(type);
+    return -1;
+}

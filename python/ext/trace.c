@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every call of a Python function as a scope "$file.py:LINE function", the form
+ * that TensorFlow's own tracer of Python writes. From 3.12 on by
+ * sys.monitoring, before by sys.setprofile; the callbacks are in C. */
+#include "native.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TOOL = 3 }; /* of sys.monitoring's six: 0 to 2 and 5 have owners */
+
+static PyObject *ids;          /* code object -> number of its name */
+static unsigned generation;    /* of switching on: odd while it is on */
+static PyObject *callbacks[4]; /* start, end, profile */
+
+/* How many scopes the thread has open, of which switching-on. */
+static __thread unsigned depth, depth_of;
+
+static void fix_thread(void) {
+    if (depth_of != generation) {
+        depth = 0;
+        depth_of = generation;
+    }
+}
+
+static PyObject *attribute(PyObject *of, const char *name) {
+    PyObject *v = PyObject_GetAttrString(of, name);
+    if (v == NULL) PyErr_Clear();
+    return v;
+}
+
+/* Is the file one of opscope's own? */
+static bool is_ours(const char *file) {
+    return strstr(file, "/opscope/_capture/") != NULL ||
+           strstr(file, "/opscope/recording.py") != NULL;
+}
+
+/* Makes the name of a code object; 0 for code of ours. */
+static uint32_t new_id(PyObject *code) {
+    PyObject *file = attribute(code, "co_filename");
+    PyObject *line = attribute(code, "co_firstlineno");
+    PyObject *name = attribute(code, "co_qualname"); /* 3.11 */
+    if (name == NULL) name = attribute(code, "co_name");
+    PyObject *text = file && line && name
+                         ? PyUnicode_FromFormat("$%S:%S %S", file, line, name)
+                         : NULL;
+    PyObject *bytes = text ? native_utf8(text, "a name") : NULL;
+    uint32_t id = 0;
+    if (bytes != NULL) {
+        const char *whole = PyBytes_AsString(bytes);
+        /* the file without its folders, as TensorFlow has it */
+        const char *slash = strrchr(whole, '/'), *space = strchr(whole, ' ');
+        char buf[600];
+        if (is_ours(whole)) goto done;
+        if (slash != NULL && (space == NULL || slash < space)) {
+            snprintf(buf, sizeof buf, "$%s", slash + 1);
+            whole = buf;
+        }
+        id = ops_intern_(whole, OPS_KIND_OP);
+    }
+done:
+    PyErr_Clear();
+    Py_XDECREF(file);
+    Py_XDECREF(line);
+    Py_XDECREF(name);
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    return id;
+}
+
+static uint32_t id_of(PyObject *code) {
+    PyObject *kept = PyDict_GetItemWithError(ids, code);
+    if (LIKELY(kept != NULL)) return (uint32_t)PyLong_AsUnsignedLong(kept);
+    PyErr_Clear();
+    uint32_t id = new_id(code);
+    kept = PyLong_FromUnsignedLong(id);
+    if (kept != NULL) PyDict_SetItem(ids, code, kept);
+    Py_XDECREF(kept);
+    PyErr_Clear();
+    return id;
+}
+
+static void begins(PyObject *code) {
+    if (!(generation & 1)) return;
+    fix_thread();
+    if (!OPS_ON_()) return;
+    uint32_t id = id_of(code);
+    if (id != 0) ops_begin_by_hand_(id);
+    else ops_begin_off_(); /* its end finds this one */
+    depth++;
+}
+
+static void ends(void) {
+    if (!(generation & 1)) return;
+    fix_thread();
+    if (depth == 0) return; /* it was called before we looked */
+    depth--;
+    if (OPS_STATE_() != 0) ops_end_();
+}
+
+/* sys.monitoring's callbacks: (code, offset, ...). */
+static PyObject *on_start(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)self;
+    if (n > 0) begins(args[0]);
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_end(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)self, (void)args, (void)n;
+    ends();
+    Py_RETURN_NONE;
+}
+
+/* sys.setprofile's: (frame, event, arg). */
+static PyObject *on_profile(PyObject *self, PyObject *const *args,
+                            Py_ssize_t n) {
+    (void)self;
+    if (n < 2) Py_RETURN_NONE;
+    if (PyUnicode_CompareWithASCIIString(args[1], "call") == 0) {
+        PyObject *code = attribute(args[0], "f_code");
+        if (code != NULL) begins(code);
+        Py_XDECREF(code);
+    } else if (PyUnicode_CompareWithASCIIString(args[1], "return") == 0) {
+        ends();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef inner[] = {
+    {"on_start", METHOD(on_start), METH_FASTCALL, NULL},
+    {"on_end", METHOD(on_end), METH_FASTCALL, NULL},
+    {"on_profile", METHOD(on_profile), METH_FASTCALL, NULL},
+    {0},
+};
+
+/* Switches by sys.monitoring. Returns 1, 0 if there is none, or -1. */
+static int by_monitoring(bool on) {
+    static const char *const begin[] = {"PY_START", "PY_RESUME", "PY_THROW"};
+    static const char *const end[] = {"PY_RETURN", "PY_YIELD", "PY_UNWIND"};
+    PyObject *m = PySys_GetObject("monitoring"), *r; /* borrowed */
+    if (m == NULL) return 0;
+    if (on) {
+        r = PyObject_CallMethod(m, "use_tool_id", "is", TOOL, "opscope");
+        if (r == NULL) return -1;
+        Py_DECREF(r);
+    }
+    PyObject *events = PyObject_GetAttrString(m, "events");
+    long mask = 0;
+    for (int i = 0; i < 6 && events != NULL; i++) {
+        const char *name = i < 3 ? begin[i] : end[i - 3];
+        PyObject *bit = PyObject_GetAttrString(events, name);
+        if (bit == NULL) break;
+        mask |= PyLong_AsLong(bit);
+        r = PyObject_CallMethod(m, "register_callback", "iOO", TOOL, bit,
+                                on ? callbacks[i < 3 ? 0 : 1] : Py_None);
+        Py_DECREF(bit);
+        Py_XDECREF(r);
+        if (r == NULL) break;
+    }
+    Py_XDECREF(events);
+    if (PyErr_Occurred()) return -1;
+    r = PyObject_CallMethod(m, "set_events", "il", TOOL, on ? mask : 0L);
+    Py_XDECREF(r);
+    if (r == NULL) return -1;
+    if (!on) {
+        r = PyObject_CallMethod(m, "free_tool_id", "i", TOOL);
+        Py_XDECREF(r);
+        if (r == NULL) return -1;
+    }
+    return 1;
+}
+
+static int by_profile(bool on) {
+    static const char *const modules[] = {"threading", "sys"};
+    for (int i = 0; i < 2; i++) {
+        PyObject *m = PyImport_ImportModule(modules[i]);
+        PyObject *r = m ? PyObject_CallMethod(m, "setprofile", "O",
+                                              on ? callbacks[2] : Py_None)
+                        : NULL;
+        Py_XDECREF(m);
+        Py_XDECREF(r);
+        if (r == NULL) return -1;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(trace_python_doc,
+             "trace_python(on, /)\n--\n\n"
+             "Records every call of a Python function, of all threads, from "
+             "now on, or no more.");
+static PyObject *trace_python(PyObject *self, PyObject *flag) {
+    int on = PyObject_IsTrue(flag);
+    (void)self;
+    if (on < 0) return NULL;
+    if (on == (int)(generation & 1)) Py_RETURN_NONE;
+    if (ids == NULL) ids = PyDict_New();
+    for (int i = 0; i < 3 && ids != NULL; i++)
+        if (callbacks[i] == NULL)
+            callbacks[i] = PyCFunction_NewEx(&inner[i], NULL, NULL);
+    if (ids == NULL || callbacks[2] == NULL) return NULL;
+    if (!on) { /* what this thread has open ends here */
+        fix_thread();
+        while (depth > 0) ends();
+    }
+    generation++;
+    int rc = by_monitoring(on);
+    if (rc == 0) rc = by_profile(on);
+    if (rc < 0) {
+        generation++;
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef trace_methods[] = {
+    {"trace_python", trace_python, METH_O, trace_python_doc},
+    {0},
+};

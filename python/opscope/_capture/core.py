@@ -1,0 +1,848 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine: counts a program's steps, times all of them, and has some of them
+traced by the framework's own profiler.
+
+Drivers (torch_driver.py, ...) tell it what repeats; leader.py says which of that
+is a step. Each step goes into opscope's own recorder, which costs some ten
+nanoseconds and survives a kill: so a profile holds how long steps take while
+nobody traces them. When a step that is wanted is about to begin, the drivers
+switch their tracers on; between the end of a step and the begin of the next one
+nothing is timed, so that switching is no part of any step.
+
+Nothing here raises into the program or prints: what the user should know is a
+sentence of problem(), which `opscope record` shows at the end."""
+
+import os
+import sys
+import threading
+import time
+from urllib.parse import quote
+
+from . import leader
+from .window import FOREVER, Window
+
+FEW_STEPS = 3           # a window of its own choice has at least so many ...
+FEW_NS = 50_000_000     # ... and lasts about so long ...
+MOST_STEPS = 10         # ... but has no more than this
+EVEN_STEPS = 4          # steps that must be alike before it opens
+FIRST_CHOICE = 5        # no step before this one is chosen by itself
+LAST_CHOICE = 30        # this one is, however uneven those before it are
+LAST_CHOICE_NS = 30_000_000_000
+PATIENCE = 60           # signals, while a program's optimizers do not step
+POLL_NS = 100_000_000   # between looks for a capture on demand
+DEMAND_FILE = "opscope.capture"
+DEMAND_STEPS = 3
+GONE = 3                # signals of another one: the leader is at work no more
+NO_STEP = "opscope: no step begins here"    # as src/base/facts.h has these
+ANEW = "opscope: steps are counted anew"
+
+_now = time.perf_counter_ns
+
+
+class Want:
+    """What the user asked for."""
+
+    def __init__(self, steps=None, seconds=0.0, memory=False, shapes=False,
+                 stacks=False, everything=False):
+        self.steps, self.seconds = steps, seconds
+        self.memory, self.shapes, self.stacks = memory, shapes, stacks
+        self.everything = everything    # from start() to stop(), all of it
+
+    @classmethod
+    def from_environment(cls, env=os.environ):
+        what = env.get("OPSCOPE_CAPTURE", "").split(",")
+        try:
+            seconds = float(env.get("OPSCOPE_SECONDS", "0") or 0)
+        except ValueError:
+            seconds = 0.0
+        return cls(env.get("OPSCOPE_STEPS") or None, seconds,
+                   "memory" in what, "shapes" in what, "stacks" in what)
+
+
+def host_name():
+    """The host's name as it stands in the names of files."""
+    name = os.environ.get("OPSCOPE_HOST") or os.uname().nodename or "host"
+    return "".join(c if c.isalnum() or c in "-._" else "_" for c in name)
+
+
+class Engine:
+    """One per process. `native` is opscope._opscope, or a stand-in."""
+
+    def __init__(self, native, logdir, run, want):
+        self.native = native
+        self.logdir, self.run = os.path.abspath(logdir), run
+        self.folder = os.path.join(self.logdir, "plugins", "profile", run)
+        self.want = want
+        self.drivers = []
+        self.window = Window(want.steps) if want.steps else None
+        self.sources = {}       # (kind, key) -> Source
+        self.lead = None        # the Source that marks steps
+        self.step = 0           # the step that runs, or is about to; from 1
+        self.paths = []         # profiles that were written
+        self.taken = []         # steps that were traced
+        self._times = []        # ns of the last steps, for choosing
+        self._began = 0         # ns, when the step that runs began
+        self._next = 0          # before this step nothing is to be decided
+        self._open = False      # is a window open?
+        self._until = 0         # step before which it closes; 0: asked anew
+        self._deadline = 0      # ns at which it closes; 0: never
+        self._first = 0         # its first step
+        self._prepared = False
+        self._chosen = False    # a window of its own choice was taken
+        self._foreign = set()   # drivers whose tracer the program uses
+        self._started = 0       # ns, when the first step was seen
+        self._polled = 0
+        self._demanded = False
+        self._asked_by = None   # the request on demand that was taken last
+        self._recording = False
+        self._ended = False
+        self._pid = os.getpid()
+        self.is_child = False   # of fork(), and not of a new program
+        self.problems = []
+        self._stale = [], []    # paths and steps of what turned out as none
+        self._unsaid = []       # sentences that could not be written yet
+        self._traced_span = None
+        self._expected = 0      # optimizers that were made and did not step
+        self._waited = 0        # signals that came meanwhile
+        self._ready = False     # the first step is open, and was not seen yet
+        self._on = []           # drivers whose tracer runs
+        self._passed = False    # the rest of a range is not wanted any more
+        self._fed = None        # the loader that gave the last batch
+        self._uneven = False    # it chose steps that were not even
+        self._lock = threading.RLock()
+
+    # --- what drivers call ------------------------------------------------
+
+    def begins(self, kind, key):
+        """A unit of work is about to begin."""
+        source = self.sources.get((kind, key))
+        if source is None:
+            source = self._new_source(kind, key)
+            if source is None:
+                return
+        elif source.thread != threading.get_ident():
+            return
+        source.count += 1
+        source.last = source.begun = _now()
+        if kind == "loader":
+            self._fed = source
+        elif source.trains and self._fed is not None:
+            self._fed.trains = True
+        self._signal(source)
+
+    def ended(self, kind, key):
+        """A unit of work has just ended."""
+        source = self.sources.get((kind, key))
+        if source is None:
+            if kind != "optimizer":
+                return
+            source = self._new_source(kind, key)
+            if source is None:
+                return
+        elif source.thread != threading.get_ident():
+            return
+        now = _now()
+        if source.begun:
+            if source.count > 1:
+                source.spent += now - source.begun
+            source.begun = 0
+        if source.ends:
+            source.count += 1
+            source.last = now
+            self._signal(source)
+
+    def trains(self, kind, key):
+        """That unit of work computes gradients: of several it is the step."""
+        source = self.sources.get((kind, key))
+        if source is not None:
+            source.trains = True
+
+    def withdraw(self, kind, key):
+        """The unit that was about to begin did not: the loader is at its
+        end."""
+        source = self.sources.get((kind, key))
+        if source is None or source.thread != threading.get_ident():
+            return
+        source.count -= 1
+        source.begun = 0
+        if source is self.lead and self.step:
+            self.step -= 1
+            self._began = 0
+
+    def ready(self, optimizers=1):
+        """The program is about to train, by one optimizer more: steps are
+        not counted before all that were made have stepped. If the very first
+        step is wanted, this is the last moment to begin."""
+        self._forget_weak()
+        if self.lead is None and not self._ended:
+            self._expected += optimizers
+        if (self.step or self._open or self._ended or self.window is None
+                or not self.window.wants(1, 0)):
+            return
+        with self._lock:
+            self._start_recorder()
+            self.step, self._ready = 1, True
+            self._started = _now()
+            try:
+                self._open_window(1)
+            except Exception as e:
+                self.problem("opscope stopped tracing: %s" % e)
+            self.native.step(1)
+            self._began = _now()
+
+    def _forget_weak(self):
+        """The program is going to train by an optimizer: the models that it
+        called until now were no steps."""
+        for key in [k for k in self.sources if k[0] in leader.WEAK]:
+            del self.sources[key]
+        if self.lead is None or self.lead.kind not in leader.WEAK:
+            return
+        if self._open:
+            self._close_window()
+        self._anew()
+        self.native.step_end()
+        self.lead, self.step, self._began = None, 0, 0
+        self._times.clear()
+
+    def input_begins(self):
+        if self._recording:
+            self.native.begin("input: waits for a batch", 1)
+
+    def input_ended(self):
+        if self._recording:
+            self.native.end()
+
+    def problem(self, text):
+        if text not in self.problems and len(self.problems) < 20:
+            self.problems.append(text)
+            self._write_note(text)
+
+    def foreign(self, driver, what):
+        """The program itself uses the framework's tracer."""
+        if driver.name in self._foreign:
+            return
+        self._foreign.add(driver.name)
+        if self._open:
+            self._close_window()
+        self.problem("the program profiles itself by %s: opscope leaves that "
+                     "tracer alone and takes what it writes" % what)
+
+    def foreign_over(self, driver):
+        """Its tracer is free; opscope still leaves it alone: the program may
+        start it again at any step."""
+
+    def adopt(self, path):
+        """Takes a profile that the program wrote into the run's folder."""
+        try:
+            name = os.path.basename(path)
+            for suffix in (".pt.trace.json.gz", ".pt.trace.json",
+                           ".xplane.pb", ".json.gz", ".json"):
+                if name.endswith(suffix):
+                    break
+            else:
+                return
+            if suffix in (".json", ".json.gz"):
+                suffix = ".pt.trace" + suffix
+            to = self._free_name(max(self.step, 1), suffix)
+            try:
+                os.link(path, to)
+            except OSError:
+                import shutil
+                shutil.copyfile(path, to + ".tmp")
+                os.rename(to + ".tmp", to)
+            self.paths.append(to)
+        except Exception as e:
+            self.problem("a profile that the program wrote could not be taken "
+                         "over: %s" % e)
+
+    # --- steps --------------------------------------------------------------
+
+    def explicit(self, number):
+        """The program says itself that a step begins."""
+        key = ("explicit", 0)
+        source = self.sources.get(key)
+        if source is None:
+            source = self._new_source(*key)
+            if source is None:
+                return
+        elif source.thread != threading.get_ident():
+            return
+        source.count += 1
+        source.last = _now()
+        if self.lead is not source and not self._lead_by(source):
+            return
+        self._boundary(number, source.last)
+
+    def explicit_end(self):
+        """The program says itself that its step is over."""
+        if self.lead is None or self.lead.kind != "explicit" or self._ended:
+            return
+        with self._lock:
+            self.native.step_end()
+            if self._began:
+                self._times.append(_now() - self._began)
+            self._began = 0
+            for d in self._on if self._open else ():
+                d.unmark()
+
+    def _new_source(self, kind, key):
+        if self._ended or len(self.sources) >= 256 or os.getpid() != self._pid:
+            return None
+        source = leader.Source(kind, key, threading.get_ident())
+        self.sources[(kind, key)] = source
+        self._start_recorder()
+        return source
+
+    def _lead_by(self, source):
+        """Makes it the leader, unless a window hangs on another one that is
+        still at work."""
+        lead = self.lead
+        trains = lead is not None and source.kind == "optimizer" != lead.kind
+        if self._open and lead is not None:
+            if source.alone < GONE and not trains:
+                return False
+            self._close_window()
+        if trains:
+            self._anew()
+        self.lead = source
+        self._times.clear()
+        self._began = self._next = 0
+        return True
+
+    def _anew(self):
+        """What was taken for steps until now (the batches of an evaluation)
+        was none: the program trains. Captures of it are kept until there is
+        one of training."""
+        self.native.instant(ANEW)
+        self._stale = self.paths, self.taken
+        self.paths, self.taken = [], []
+        self._chosen = self._uneven = False
+        self._next = 0
+
+    def _drop_stale(self):
+        for path in self._stale[0]:
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+        self._stale = [], []
+
+    def _is_settled(self, source):
+        """Can it be told by now what a step is? While optimizers that the
+        program made have not stepped it cannot, unless they never do."""
+        seen = sum(1 for kind, _ in self.sources if kind == "optimizer")
+        self._waited += 1
+        if (leader.TRUST[source.kind] > leader.TRUST["optimizer"]
+                or seen >= self._expected or self._waited > PATIENCE):
+            self._expected = 0
+        return not self._expected
+
+    def _signal(self, source):
+        lead = self.lead
+        if source is lead and not self._expected and not self._ready:
+            source.last_before = source.last
+            self._boundary(self.step + 1, source.last)
+            return
+        if self._expected and not self._is_settled(source):
+            source.last_before = source.last
+            return
+        if source is lead:
+            number = self.step + 1
+        else:
+            # does it take turns with the leader? Then its count is the step
+            in_turn = (lead is None or lead.last > source.last_before
+                       or source.trains and not lead.trains
+                       and source.kind == lead.kind)
+            if self._ended or (lead is not None
+                               and not leader.takes_over(source, lead)) \
+                    or not self._lead_by(source):
+                source.last_before = source.last
+                return
+            if in_turn or source.kind == "optimizer" != lead.kind:
+                number = source.count + source.ends
+            else:
+                # after the leader: of an optimizer it is the second signal
+                number = self.step + (source.count if source.ends else 1)
+        source.last_before = source.last
+        if self._ready:     # its first step was opened before it was seen
+            self._ready = False
+            if number == self.step:
+                return
+        self._boundary(number, source.last)
+
+    def _boundary(self, number, now):
+        """Step `number` is about to begin, and the one before is over."""
+        if self._ended:
+            return
+        if self.step < number < self._next:
+            self.step = number
+            self.native.step(number)
+            self._began = now
+            return
+        with self._lock:
+            native = self.native
+            native.step_end()
+            if self._began:
+                self._times.append(now - self._began)
+                if len(self._times) > 64:
+                    del self._times[:32]
+            if not self._started:
+                self._started = now
+            self.step = number
+            try:
+                self._decide(number, now)
+            except Exception as e:
+                self.problem("opscope stopped tracing: %s: %s"
+                             % (type(e).__name__, e))
+                self._ended = True
+            native.step(number)
+            self._began = _now()
+
+    def _decide(self, number, now):
+        if self._open:
+            if self._is_over(number, now):
+                # its seconds are over: what is left of the range is not taken
+                self._passed = bool(self._deadline and now >= self._deadline)
+                self._close_window()
+                self._times.clear()
+                self._began = 0
+            else:
+                self.taken.append(number)
+                for d in self._on:
+                    d.mark(number)
+                return
+        if self._ended or not self.drivers:
+            return
+        if self._is_wanted(number, now):
+            self._open_window(number)
+        elif not self._prepared and self._is_wanted(number + 1, now):
+            self._prepare()
+        else:
+            self._next = self._quiet_until(number)
+
+    def _quiet_until(self, number):
+        """The first step at which there is something to decide: steps before
+        it are timed, and nothing else. The step before a wanted one is it:
+        there the tracer is prepared."""
+        if self.window is None:
+            return FOREVER if self._chosen else 0
+        if self.window.by_time or self.window.demand:
+            return 0
+        return self.window.next_after(number) - 1
+
+    def _is_over(self, number, now):
+        if self.want.everything:
+            return False
+        if self._deadline and now >= self._deadline:
+            return True
+        if self._until:
+            return number >= self._until
+        if self._deadline:
+            return False
+        return not self.window.wants(number, (now - self._started) / 1e9)
+
+    def _is_wanted(self, number, now):
+        if self.want.everything:
+            return True
+        if self.window is None:
+            return not self._chosen and self._is_even(number, now)
+        if self.window.wants(number, (now - self._started) / 1e9):
+            return not self._passed
+        self._passed = False
+        return self.window.demand and self._is_demanded(now)
+
+    def _is_even(self, number, now):
+        """Do steps repeat by now? The longer it takes, the less is asked."""
+        t = self._times[-EVEN_STEPS:]
+        if number < FIRST_CHOICE or len(t) < EVEN_STEPS - 1:
+            return False
+        late = min(number, LAST_CHOICE) - FIRST_CHOICE
+        slack = 1.25 + 0.75 * late / (LAST_CHOICE - FIRST_CHOICE)
+        if max(t) <= slack * min(t):
+            return True
+        self._uneven = (number >= LAST_CHOICE
+                        or now - self._started > LAST_CHOICE_NS)
+        return self._uneven
+
+    def _is_demanded(self, now):
+        if self._demanded:
+            return True
+        if now - self._polled < POLL_NS:
+            return False
+        self._polled = now
+        request = self._request()
+        if request is None or request == self._asked_by:
+            return False
+        self._asked_by, self._demanded = request, True
+        return True
+
+    def _request(self):
+        """The request on demand that lies in the log folder, or None."""
+        try:
+            found = os.stat(os.path.join(self.logdir, DEMAND_FILE))
+            return found.st_ino, found.st_mtime_ns
+        except OSError:
+            return None
+
+    def _request_done(self):
+        """Removes the request that was answered. Until then the other ranks
+        can see it, which do the same steps."""
+        self._demanded = False
+        if self._request() != self._asked_by:
+            return      # another rank removed it, or there is a new one
+        try:
+            os.unlink(os.path.join(self.logdir, DEMAND_FILE))
+        except OSError:
+            pass
+
+    # --- the window -------------------------------------------------------
+
+    def _prepare(self):
+        self._prepared = True
+        for d in self._in_use():
+            try:
+                d.prepare()
+            except Exception as e:
+                self.problem("%s: its tracer could not be prepared: %s"
+                             % (d.name, e))
+
+    def _in_use(self):
+        """The drivers whose frameworks the program uses. One framework may
+        import another for reasons of its own, and TensorFlow and JAX share
+        one tracer: a key begins with the name of its driver."""
+        seen = {key[0] for _, key in self.sources if isinstance(key, tuple)}
+        used = [d for d in self.drivers if d.name in seen]
+        if not used:
+            used = list(self.drivers)
+        names = {d.name for d in used}
+        if {"tensorflow", "jax"} <= names:
+            lead = self.lead.key if self.lead else None
+            lead = lead[0] if isinstance(lead, tuple) else "tensorflow"
+            other = "tensorflow" if lead == "jax" else "jax"
+            used = [d for d in used if d.name != other]
+        return [d for d in used if d.name not in self._foreign]
+
+    def _open_window(self, number, mark=True):
+        drivers = self._in_use()
+        if not drivers:
+            self._chosen = True
+            return
+        if not self._prepared:
+            self._prepare()
+        self._until, self._deadline = 0, 0
+        if self.window is None and not self.want.everything:
+            t = sorted(self._times[-EVEN_STEPS:])
+            mid = t[len(t) // 2] if t else FEW_NS
+            n = max(FEW_STEPS, min(MOST_STEPS, -(-FEW_NS // max(mid, 1))))
+            self._until = number + n
+        elif self._demanded:
+            self._until = number + DEMAND_STEPS
+        if self.want.seconds:
+            self._deadline = _now() + int(self.want.seconds * 1e9)
+            if self.window is None:
+                self._until = 0
+        self._open, self._first = True, number
+        self._traced_begins(drivers)
+        self._on = []
+        for d in drivers:
+            try:
+                d.sync()
+                d.start(number)
+                self._on.append(d)
+            except Exception as e:
+                self.problem("%s: its tracer could not be started: %s: %s"
+                             % (d.name, type(e).__name__, e))
+        if self.want.stacks and any(getattr(d, "python_by_recorder", False)
+                                    for d in self._on):
+            self.native.trace_python(True)
+        if mark:
+            for d in self._on:
+                d.mark(number)
+            self.taken.append(number)
+
+    def thread_over(self):
+        """The thread in which a tracer was started is about to end: it alone
+        can stop it."""
+        if self._open and not self._ended and os.getpid() == self._pid:
+            with self._lock:
+                self._close_window(cut="thread that trains")
+
+    def _close_window(self, cut=None):
+        """Ends the window and writes what was traced. `cut` says what ended
+        before it was over."""
+        self._open, self._prepared, self._chosen = False, False, True
+        if self._demanded:
+            self._request_done()
+        if self.want.stacks:
+            try:
+                self.native.trace_python(False)
+            except Exception:
+                pass
+        self._name_ends(cut)
+        for d in self._on:
+            try:
+                d.unmark()
+                d.sync()
+            except Exception as e:
+                self.problem("%s: %s" % (d.name, e))
+        for d in self._on:
+            try:
+                self.paths += d.stop(self._free_name(self._first, ""))
+                self._drop_stale()
+            except Exception as e:
+                self.problem("%s: its trace could not be written: %s: %s"
+                             % (d.name, type(e).__name__, e))
+        self._traced_ended()
+        if cut:
+            self.problem("the %s ended inside the window: the profile holds "
+                         "what was traced until then" % cut)
+
+    def _name_ends(self, cut):
+        """Where steps are told by their end, what came before the first signal
+        was a step, and what comes behind the last one is none."""
+        if self.lead is None or not self.lead.ends:
+            return
+        if self.want.everything and self.taken[:1] == [2]:
+            self.taken.insert(0, 1)
+            self._tell_drivers("before_is", 1)
+        if ((cut or self.want.everything) and len(self.taken) > 1
+                and self.taken[-1] == self.step):
+            self._tell_drivers("unfinished", self.taken.pop())
+
+    def _tell_drivers(self, what, *args):
+        for d in self._on:
+            getattr(d, what, lambda *args: None)(*args)
+
+    def _traced_begins(self, drivers):
+        """Notes in the recorder's own file that the tracer runs: these steps
+        are not the program's bare ones; if it never ends, its data are gone."""
+        begin = getattr(self.native, "async_begin", None)
+        if begin:
+            self._traced_span = begin(
+                "opscope: traced by %s"
+                % ", ".join(d.name for d in drivers), 0)
+
+    def _traced_ended(self):
+        if self._traced_span is not None:
+            self.native.async_end(self._traced_span)
+            self._traced_span = None
+
+    def _free_name(self, step, suffix):
+        """A name in the run's folder that nobody has."""
+        os.makedirs(self.folder, exist_ok=True)
+        stem = os.path.join(self.folder, "%s_%d.step%d"
+                            % (host_name(), os.getpid(), step))
+        for k in range(1, 1000):
+            name = stem if k == 1 else "%s-%d" % (stem, k)
+            if suffix:
+                if not os.path.exists(name + suffix):
+                    return name + suffix
+            elif not any(os.path.exists(name + s) for s in (
+                    ".pt.trace.json.gz", ".xplane.pb")):
+                return name
+        return stem + suffix
+
+    # --- the beginning and the end ------------------------------------------
+
+    def add_driver(self, driver, module):
+        self.drivers.append(driver)
+        self._next = 0
+        try:
+            driver.attach(module)
+        except Exception as e:
+            self.problem("%s: opscope could not attach to it: %s: %s"
+                         % (driver.name, type(e).__name__, e))
+
+    def _start_recorder(self):
+        """Starts opscope's own recorder at the first sign of a step. Its
+        window is everything: --steps is about the framework's tracer."""
+        if self._recording or self._ended:
+            return
+        self._recording = True
+        if self.is_child:
+            self._end_with_process()
+        steps = os.environ.pop("OPSCOPE_STEPS", None)
+        os.environ["OPSCOPE_DEMAND"] = "0"      # the engine looks for the file
+        try:
+            self.native.start(self.logdir,
+                              "no_fork=1&run=" + quote(self.run))
+        except Exception as e:
+            self.problem("opscope's recorder could not be started: %s" % e)
+        finally:
+            del os.environ["OPSCOPE_DEMAND"]
+            if steps is not None:
+                os.environ["OPSCOPE_STEPS"] = steps
+
+    def _end_with_process(self):
+        """multiprocessing ends children of fork() without atexit."""
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            util.Finalize(None, self.end, exitpriority=100)
+
+    def open_now(self):
+        """Opens the window before any step was seen (profile without
+        steps)."""
+        with self._lock:
+            self._start_recorder()
+            if not self._open and self.drivers:
+                self._open_window(self.step or 1, mark=False)
+                self._tell_drivers("mark_before")
+
+    def end(self):
+        """The program, or what was to be profiled, is over."""
+        if self._ended or os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._ended = True
+            if self._recording:
+                if self.lead and self.lead.ends:
+                    self.native.instant(NO_STEP)
+                self.native.step_end()
+            if self._open:
+                self._close_window(cut=None if self.want.everything
+                                   else "program")
+            self._take_leftovers()
+            for d in self.drivers:
+                try:
+                    where = d.rank()
+                    if where:
+                        self.native.set_rank(*where)
+                        break
+                except Exception:
+                    pass
+            self._tell()
+            if self._recording:
+                self.native.stop()
+
+    def _take_leftovers(self):
+        """Takes what a program's own profiler traced and nobody exported."""
+        for d in self.drivers:
+            take = getattr(d, "leftover", None)
+            if take is None or d.name not in self._foreign:
+                continue
+            try:
+                self.paths += take(self._free_name(max(self.step, 1), ""))
+            except Exception as e:
+                self.problem("%s: what the program traced could not be "
+                             "written: %s" % (d.name, e))
+
+    def _tell(self):
+        """Says which steps were traced and why those, or why none."""
+        if not self.taken:
+            self.taken = self._stale[1]
+        unsaid, self._unsaid = self._unsaid, []
+        for text in unsaid:
+            self._write_note(text)
+        if self.taken:
+            if self.window is None and not self.want.everything:
+                why = ("although steps had not become even by then"
+                       if self._uneven else "when steps had become even")
+                # a program's own numbers may begin anywhere
+                is_own = self.lead is not None and self.lead.kind == "explicit"
+                of = "" if is_own else " of %d" % self._count()
+                self._write_note(
+                    "traced step%s%s%s, chosen %s (--steps chooses others)"
+                    % (_ranges(self.taken), of, self._by(), why))
+            elif self.lead is not None and self.lead.kind in (
+                    "loader", *leader.WEAK):
+                self._write_note(self._by().strip(" ()"))
+            return
+        known = [d for d in self.drivers
+                 if not getattr(d, "is_unknown", False)]
+        if self._foreign or not known or (self.is_child and not self.step):
+            return
+        names = ", ".join(d.name for d in known)
+        n = self._count()
+        if n < 1:
+            # "~": no news if another process of the program was traced
+            self._write_note(
+                "~no step was recognised in the use of %s: nothing was "
+                "traced; mark them with opscope.step(i)" % names)
+        elif self.window is not None and self.window.demand:
+            self._write_note(
+                "nobody asked for a capture in %d step%s: make the file %s "
+                "while the program runs"
+                % (n, "s" * (n > 1), os.path.join(self.logdir, DEMAND_FILE)))
+        else:
+            few = "1..%d" % n if n > 1 else "1"
+            self._write_note(
+                "the program ended after step %d, before a step that was to be "
+                "traced: try --steps %s" % (n, few if n < 4 else "2..%d" % n))
+
+    def _count(self):
+        """How many steps the program had: after the last end of one another
+        has begun that is none."""
+        n = self.step - bool(self.lead is not None and self.lead.ends)
+        return max([n] + self.taken)
+
+    def _by(self):
+        kinds = {"explicit": "the program's own marks", "batch": "training batches",
+                 "optimizer": "optimizer steps", "loader": "loader batches",
+                 "call": "calls of a compiled function",
+                 "backward": "calls of backward",
+                 "model": "calls of a model"}
+        if self.lead is None:
+            return ""
+        word, key = kinds[self.lead.kind], self.lead.key
+        # a call's key may say what it is
+        if self.lead.kind == "call" and len(key) > 2:
+            word = key[2]
+        return " (steps are %s)" % word
+
+    def _write_note(self, text):
+        if os.environ.get("OPSCOPE") != "1":
+            return
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            with open(os.path.join(self.folder, "%d.notes" % os.getpid()),
+                      "a", encoding="utf-8") as f:
+                f.write(text.replace("\n", " ") + "\n")
+        except OSError:     # the disk may be full of what is being written
+            self._unsaid.append(text)
+
+    def forked(self):
+        """A child of fork(): it has no window and no tracer of ours."""
+        self._ended = True
+        self._open = False
+
+
+def _ranges(numbers):
+    """1, 2, 3, 7 -> "s 1 to 3, 7"."""
+    parts, first = [], None
+    for i, n in enumerate(numbers):
+        if first is None:
+            first = n
+        if i + 1 == len(numbers) or numbers[i + 1] != n + 1:
+            parts.append("%d" % n if n == first else "%d to %d" % (first, n))
+            first = None
+    return ("s " if len(numbers) > 1 else " ") + ", ".join(parts)
+
+
+class Direct:
+    """The stand-in for who uses a driver without the engine."""
+
+    def __init__(self, folder, want=None):
+        self.folder, self.want = folder, want or Want(everything=True)
+        self.problems, self.paths = [], []
+
+    def problem(self, text):
+        self.problems.append(text)
+
+    def adopt(self, path):
+        self.paths.append(path)
+
+    def begins(self, kind, key):
+        pass
+
+    ended = trains = begins
+
+    def input_begins(self):
+        pass
+
+    input_ended = input_begins
+
+    def foreign(self, driver, what):
+        pass
+
+    def foreign_over(self, driver):
+        pass

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX: a step is a call of a compiled function from Python, traces come from
+JAX's own profiler. How such calls are seen is in jax_calls.py.
+
+The program's own use of the profiler goes first: opscope leaves the tracer to
+it, and takes the file that it wrote. A backend that the program did not start
+is not started either: it would take a GPU's memory, and jax.distributed could
+not be set up any more."""
+
+import functools
+import os
+import shutil
+import sys
+import tempfile
+
+from . import files, jax_calls
+from .calls import around, told_after, watch_parts
+from .quiet import Quiet
+
+
+class Driver:
+    name = "jax"
+    is_unknown = False
+
+    def __init__(self, engine):
+        self.jax = None
+        self.is_pending = False     # to be started once JAX is in use
+        self._late = None
+        self._engine = engine
+        self._marker = None
+        self._marking = False           # a marker is ours
+        self._program_marks = None      # the program's last marker
+        self._ours = False
+        self._folder = None
+        self._their_folder = None
+        self._their_files = set()
+
+    @property
+    def engine(self):
+        return self._engine
+
+    @engine.setter
+    def engine(self, engine):
+        self._engine = engine
+        self.is_pending = False
+        if self._late is not None:
+            self._late.on()
+
+    # --- steps --------------------------------------------------------------
+
+    def attach(self, jax):
+        self.jax = jax
+        is_new = getattr(getattr(jax, "__spec__", None), "_initializing",
+                         False)
+        watch_parts(self, jax, calls=self._watch_calls,
+                    markers=self._watch_markers,
+                    profiler=self._watch_profiler)
+        self._hide()
+        if not is_new:      # the program may have compiled functions by now
+            self._late = jax_calls.LateCalls(self)
+            self._late.on()
+
+    def _watch_calls(self):
+        jax, src = self.jax, sys.modules.get
+        lax = getattr(jax, "lax", None)
+        if src("jax._src.pjit") is None and not hasattr(jax, "make_jaxpr"):
+            raise AttributeError("jax has no jit that is known")
+        for module, name, watch in (
+                (jax, "jit", jax_calls.watch),
+                (jax, "pmap", jax_calls.watch),
+                (src("jax._src.pjit"), "pjit", jax_calls.watch),
+                (jax, "grad", jax_calls.watch_gradient),
+                (jax, "value_and_grad", jax_calls.watch_gradient),
+                (jax, "vmap", jax_calls.watch_vectorized),
+                (lax, "scan", jax_calls.watch_loop),
+                (lax, "fori_loop", jax_calls.watch_loop),
+                (lax, "while_loop", jax_calls.watch_loop)):
+            inner = getattr(module, name, None)
+            if inner is not None:
+                setattr(module, name, watch(inner, self))
+        stages = src("jax._src.stages")
+        if stages is not None:
+            jax_calls.watch_compiled(stages, self)
+
+    def _hide(self):
+        """Keeps our frames out of JAX's tracebacks and of where it says that
+        an operation comes from."""
+        for name in ("traceback_util", "source_info_util"):
+            util = sys.modules.get("jax._src." + name)
+            exclude = getattr(util, "register_exclusion", None)
+            if exclude is not None:
+                exclude(jax_calls.__file__)
+
+    def _watch_markers(self):
+        """A program that marks its steps for the profiler says what they
+        are."""
+        cls = self.jax.profiler.StepTraceAnnotation
+
+        def made(args, kwargs):
+            # a marker that was made before the tracer ran is none
+            number = (kwargs or {}).get("step_num")
+            if (number is not None and not self._marking
+                    and self._their_folder is None):
+                self._program_marks = args[0]
+                self.engine.explicit(int(number))
+
+        def left(marker, value):
+            if marker is self._program_marks:
+                self.engine.explicit_end()
+        cls.__init__ = around(cls.__init__, made, None)
+        cls.__exit__ = told_after(cls.__exit__, left)
+
+    def is_at_top(self):
+        """Does a call happen now, or is a function only traced?"""
+        core = sys.modules.get("jax._src.core")
+        try:
+            return core.trace_state_clean()
+        except Exception:
+            return True
+
+    # --- the program's own profiler ---------------------------------------
+
+    def _watch_profiler(self):
+        profiler = self.jax.profiler
+        inner = sys.modules.get("jax._src.profiler", profiler)
+        start, stop = profiler.start_trace, profiler.stop_trace
+        driver = self
+
+        @functools.wraps(start)
+        def new_start(log_dir, *args, **kwargs):
+            if not driver._ours:
+                driver._they_start(log_dir)
+            return start(log_dir, *args, **kwargs)
+
+        @functools.wraps(stop)
+        def new_stop(*args, **kwargs):
+            try:
+                return stop(*args, **kwargs)
+            finally:
+                if not driver._ours:
+                    driver._they_stopped()
+        for module in (profiler, inner):
+            module.start_trace, module.stop_trace = new_start, new_stop
+
+    def _they_start(self, log_dir):
+        try:
+            self._their_folder = os.fspath(log_dir)
+            self._their_files = set(_profiles_below(self._their_folder))
+            self.engine.foreign(self, "jax.profiler")
+        except Exception as e:
+            self.engine.problem("jax: %s" % e)
+
+    def _they_stopped(self):
+        try:
+            folder, self._their_folder = self._their_folder, None
+            if folder is None:
+                return
+            for path in _profiles_below(folder):
+                if path not in self._their_files:
+                    self.engine.adopt(path)
+            self.engine.foreign_over(self)
+        except Exception as e:
+            self.engine.problem("jax: %s" % e)
+
+    # --- tracing --------------------------------------------------------------
+
+    def prepare(self):
+        pass
+
+    def _options(self):
+        """Options, where this version of JAX has them."""
+        make = getattr(self.jax.profiler, "ProfileOptions", None)
+        if make is None:
+            return {}
+        options = make()
+        # its Python tracer stays on, as JAX has it: what waits for a device
+        # shows in it alone
+        options.host_tracer_level = 2
+        return {"profiler_options": options}
+
+    def _is_in_use(self):
+        """Has the program started a backend?"""
+        bridge = sys.modules.get("jax._src.xla_bridge")
+        if hasattr(bridge, "backends_are_initialized"):
+            return bridge.backends_are_initialized()
+        return bool(getattr(bridge, "_backends", True))
+
+    def start(self, step):
+        others = [d for d in getattr(self.engine, "drivers", ())
+                  if d is not self]
+        if others and not self._is_in_use():
+            self.is_pending = True
+            return
+        self._start()
+
+    def start_pending(self):
+        """A function is called at last, and the tracer was to be on."""
+        self.is_pending = False
+        try:
+            self._start()
+        except Exception as e:
+            self.engine.problem("jax: its tracer could not be started: %s" % e)
+
+    def _start(self):
+        os.makedirs(self.engine.folder, exist_ok=True)
+        self._folder = tempfile.mkdtemp(prefix=".jax-",
+                                        dir=self.engine.folder)
+        self._ours = True
+        try:
+            with Quiet():
+                self.jax.profiler.start_trace(self._folder,
+                                              **self._options())
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+            raise
+        finally:
+            self._ours = False
+
+    def mark(self, step):
+        self.unmark()
+        if self.engine.want.memory:
+            self._tell_memory()
+        if self._program_marks is not None:
+            return
+        self._marking = True
+        try:
+            self._marker = self.jax.profiler.StepTraceAnnotation(
+                "train", step_num=step)
+            self._marker.__enter__()
+        finally:
+            self._marking = False
+
+    def _tell_memory(self):
+        """Counters of what is allocated as a step begins: allocations are
+        traced on devices whose allocator tells of them, so on no CPU."""
+        count = getattr(getattr(self.engine, "native", None), "counter", None)
+        if count is None or not self._is_in_use():
+            return
+        try:
+            count("jax: bytes of live arrays",
+                  sum(a.nbytes for a in self.jax.live_arrays()))
+            for d in self.jax.local_devices():
+                stats = d.memory_stats() or {}
+                for name in ("bytes_in_use", "peak_bytes_in_use"):
+                    if name in stats:
+                        count("jax: %s:%d %s" % (d.platform, d.id, name),
+                              stats[name])
+        except Exception as e:
+            self.engine.problem("jax: its memory could not be told: %s" % e)
+
+    def unmark(self):
+        marker, self._marker = self._marker, None
+        if marker is not None:
+            marker.__exit__(None, None, None)
+
+    def stop(self, stem):
+        self.is_pending = False
+        if self._folder is None:
+            return []
+        folder, self._folder = self._folder, None
+        self._ours = True
+        path = stem + ".xplane.pb"
+        try:
+            with Quiet():
+                data = self._stop_session()
+                if data is None:
+                    self.jax.profiler.stop_trace()
+            if data is not None:
+                return [files.write_whole(path, data)]
+            found = files.newest_below(folder, ".xplane.pb")
+            if found is None:
+                raise RuntimeError("JAX wrote no profile")
+            os.rename(found, path)
+            return [path]
+        finally:
+            self._ours = False
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _stop_session(self):
+        """The trace as bytes, without the JSON that JAX would write beside
+        it; None where this version does not give them."""
+        inner = sys.modules.get("jax._src.profiler")
+        state = getattr(inner, "_profile_state", None)
+        session = getattr(state, "profile_session", None)
+        if session is None or not hasattr(session, "stop") or \
+                not hasattr(state, "reset"):
+            return None
+        with state.lock:
+            data = session.stop()
+            state.reset()
+            clear = getattr(inner, "clear_metadata", None)
+            if clear is not None:
+                clear()
+        return data if isinstance(data, bytes) else None
+
+    # --- the device and the job --------------------------------------------
+
+    def sync(self):
+        """Waits for what the program has launched. No operation of our own:
+        it would be compiled, and be part of the trace."""
+        if not self._is_in_use():
+            return
+        for wait in (self._wait_for_effects, self._wait_for_arrays):
+            try:
+                wait()
+            except Exception:
+                pass    # a failed computation is the program's to see
+
+    def _wait_for_effects(self):
+        barrier = getattr(self.jax, "effects_barrier", None)
+        if barrier is not None:
+            barrier()
+
+    def _wait_for_arrays(self):
+        for array in self.jax.live_arrays():
+            if not array.is_deleted():
+                array.block_until_ready()
+
+    def rank(self):
+        state = sys.modules.get("jax._src.distributed")
+        state = getattr(state, "global_state", None)
+        if state is None or getattr(state, "client", None) is None:
+            return None
+        return state.process_id, state.num_processes
+
+
+def _profiles_below(folder):
+    """The profiles below a folder."""
+    return [os.path.join(where, name) for where, _, names in os.walk(folder)
+            for name in names if name.endswith(".xplane.pb")]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of a program's repeating events marks its steps?
+
+A framework tells of optimizers that stepped, loaders that were asked for a
+batch, functions that were called. One of them, the leader, is taken for the
+step: of the kind that is trusted most, and among those of one kind by a rule of
+that kind. A GAN steps two optimizers a turn (the one that comes less often and,
+of equals, last in the turn ends it); a validation loader comes after the
+training loader; a helper function is called beside the training function (the
+one in which most time is spent leads). Where a driver knows that a function
+computes gradients, it and the loader that feeds it go before those of which
+nobody knows that. Calls of backward() and of a model are told only as long as
+the program has made no optimizer."""
+
+TRUST = {"explicit": 6, "batch": 5, "optimizer": 4, "loader": 3, "call": 2,
+         "backward": 1, "model": 0}
+WEAK = ("backward", "model")
+
+
+class Source:
+    """One thing that tells of steps."""
+
+    __slots__ = ("kind", "key", "count", "last", "last_before", "spent",
+                 "begun", "thread", "ends", "alone", "trains")
+
+    def __init__(self, kind, key, thread):
+        self.kind, self.key, self.thread = kind, key, thread
+        self.count = 0          # signals so far
+        self.last = 0           # ns, when the last one came ...
+        self.last_before = 0    # ... and the one before it
+        self.spent = 0          # ns between begin and end, the first apart
+        self.begun = 0          # ns, when a unit began that has not ended
+        self.alone = 0          # signals since the leader's last one
+        self.ends = kind == "optimizer"   # its signals end a step
+        self.trains = False     # it computes gradients, or feeds who does
+
+
+def takes_over(new, old):
+    """Does `new`, which just signalled, lead from now on in place of `old`?"""
+    a, b = TRUST[new.kind], TRUST[old.kind]
+    new.alone = new.alone + 1 if new.last_before > old.last else 1
+    if a != b:
+        return a > b and (new.count >= 2 or new.kind in ("explicit", "batch"))
+    if new.kind == "optimizer":
+        # of those that take turns the rarer one; of equals the later one
+        rarer = 2 <= new.count < old.count
+        return rarer or (new.count == old.count == 2)
+    if new.trains != old.trains:
+        return new.trains and new.count >= 2
+    if new.kind == "call":
+        return new.count >= 3 and new.spent > 2 * old.spent
+    # the program has gone over to another loader or model
+    return new.alone >= 3

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our own use of a framework's tracer leaves no line on the program's stderr."""
+
+import os
+import re
+import sys
+
+# What tracers say of themselves at each start and stop: Kineto's stages, the
+# lines of TensorFlow's and JAX's session. The last three are torch's when a
+# thread traces, when memory is freed that it did not see allocated, and when
+# the disk is full (which we say in our own words).
+CHATTER = re.compile(rb"(USDT|INFO|STAGE):|[IW]\d{4} .* "
+                     rb"(profiler_session|save_profile|cupti_tracer|"
+                     rb"profiler_factory)\.cc:"
+                     rb"|ERROR: External init callback must run in same thread"
+                     rb"|\[W\d{4} .* CPUAllocator\.cpp:\d+\] Memory block of"
+                     rb"|ERROR:.* output_json\.cpp:\d+\] Failed to write")
+
+
+class Quiet:
+    """Keeps what is written to stderr meanwhile, and hands on all but the
+    chatter. A crash inside loses no line of others: there is none by then."""
+
+    def __enter__(self):
+        self._old = self._kept = -1
+        try:
+            sys.stderr.flush()
+            self._kept = os.memfd_create("opscope", os.MFD_CLOEXEC)
+            self._old = os.dup(2)
+            os.dup2(self._kept, 2)
+        except Exception:
+            pass
+        return self
+
+    def has(self, text):
+        """Was this written meanwhile?"""
+        if self._old < 0:
+            return False
+        return text in os.pread(self._kept, os.fstat(self._kept).st_size, 0)
+
+    def __exit__(self, *exc):
+        if self._old < 0:
+            return
+        try:
+            sys.stderr.flush()
+        except Exception:
+            pass
+        os.dup2(self._old, 2)
+        text = os.pread(self._kept, os.fstat(self._kept).st_size, 0)
+        for line in text.splitlines(True):
+            if not CHATTER.match(line):
+                os.write(2, line)
+        os.close(self._old)
+        os.close(self._kept)

@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The engine without a framework: which steps it finds, which it traces, and
+what it does when things go wrong. A fake recorder and a fake driver write down
+what they are asked for."""
+
+import importlib.util
+import os
+import sys
+import tempfile
+import types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import lib  # noqa: E402
+
+
+def _load():
+    """opscope._capture by itself: the extension is not needed for it."""
+    folder = os.path.join(lib.ROOT, "python", "opscope")
+    package = types.ModuleType("opscope")
+    package.__path__ = [folder]
+    sys.modules["opscope"] = package
+    import opscope._capture.core as engine
+    return engine
+
+
+engine = _load()
+
+
+class Recorder:
+    """Takes the place of opscope._opscope."""
+
+    def __init__(self):
+        self.steps, self.open, self.spans = [], None, []
+        self.began = False
+
+    def start(self, logdir, options):
+        self.began = True
+
+    def stop(self):
+        pass
+
+    def step(self, n):
+        self.step_end()
+        self.open = n
+
+    def step_end(self):
+        if self.open is not None:
+            self.steps.append(self.open)
+        self.open = None
+
+    def instant(self, name):
+        self.spans.append(name)
+
+    def begin(self, name, kind=0):
+        pass
+
+    def end(self):
+        pass
+
+    def trace_python(self, on):
+        pass
+
+    def set_rank(self, rank, world):
+        pass
+
+
+class Driver:
+    name = "fake"
+
+    def __init__(self):
+        self.log, self.fails = [], False
+
+    def attach(self, module):
+        pass
+
+    def prepare(self):
+        self.log.append("prepare")
+
+    def start(self, step):
+        if self.fails:
+            raise RuntimeError("no tracer here")
+        self.log.append("start %d" % step)
+
+    def mark(self, step):
+        self.log.append("mark %d" % step)
+
+    def unmark(self):
+        self.log.append("unmark")
+
+    def unfinished(self, step):
+        self.log.append("unfinished %d" % step)
+
+    def stop(self, stem):
+        self.log.append("stop")
+        with open(stem + ".xplane.pb", "w"):
+            pass
+        return [stem + ".xplane.pb"]
+
+    def sync(self):
+        pass
+
+    def rank(self):
+        return None
+
+
+def made(**want):
+    """An engine with a fake recorder, a fake driver and a clock that a case
+    turns."""
+    folder = tempfile.TemporaryDirectory()
+    e = engine.Engine(Recorder(), folder.name, "run", engine.Want(**want))
+    e.keep = folder
+    d = Driver()
+    e.add_driver(d, None)
+    clock = [1000]
+    engine._now = lambda: clock[0]
+    e.clock = clock
+    return e, d
+
+
+def turn(e, signals, times=1, ms=10):
+    """Goes through a loop's turn: signals are (how, kind, key)."""
+    for _ in range(times):
+        for how, kind, key in signals:
+            e.clock[0] += ms * 1_000_000 // len(signals)
+            getattr(e, how)(kind, key)
+
+
+ADAM = ("ended", "optimizer", 1)
+
+
+def marks(d):
+    return [int(x.split()[1]) for x in d.log if x.startswith("mark")]
+
+
+def test_optimizer_steps_that_were_asked_for_are_traced():
+    e, d = made(steps="10..12")
+    turn(e, [ADAM], 20)
+    assert marks(d) == [10, 11, 12], d.log
+    assert d.log[:3] == ["prepare", "start 10", "mark 10"], d.log
+    assert d.log[-2:] == ["unmark", "stop"], d.log
+    assert os.path.basename(e.paths[0]).endswith(".step10.xplane.pb")
+
+
+def test_separate_steps_are_separate_captures():
+    e, d = made(steps="2,10,15")
+    turn(e, [ADAM], 20)
+    assert marks(d) == [2, 10, 15], d.log
+    assert d.log.count("stop") == 3 and len(set(e.paths)) == 3, e.paths
+
+
+def test_the_first_step_can_be_had_where_the_driver_says_ready():
+    e, d = made(steps="1,3")
+    e.ready()
+    turn(e, [ADAM], 5)
+    assert marks(d) == [1, 3], d.log
+
+
+def test_every_takes_one_of_so_many():
+    e, d = made(steps="every 5")
+    turn(e, [ADAM], 17)
+    assert marks(d) == [5, 10, 15], d.log
+
+
+def test_a_gan_has_one_step_a_turn():
+    e, d = made(steps="10..11")
+    turn(e, [("ended", "optimizer", "d"), ("ended", "optimizer", "g")], 20)
+    e.end()
+    assert marks(d) == [10, 11], d.log
+    assert e.lead.key == "g"
+    assert 19 <= e.step <= 21, e.step
+
+
+def test_of_five_to_one_the_rarer_optimizer_is_the_step():
+    e, d = made(steps="6..7")
+    e.ready()
+    e.ready()
+    turn(e, [("ended", "optimizer", "d")] * 5 + [("ended", "optimizer", "g")],
+         12)
+    assert e.lead.key == "g" and e.step == 13, (e.lead.key, e.step)
+    assert marks(d) == [6, 7], d.log
+
+
+def test_the_first_step_of_a_gan_is_a_whole_turn():
+    e, d = made(steps="1,3")
+    e.ready()
+    e.ready()
+    turn(e, [("begins", "loader", "x"), ("ended", "optimizer", "d"),
+             ("ended", "optimizer", "g")], 6)
+    assert marks(d) == [1, 3], d.log
+    assert e.lead.key == "g" and e.step == 7, e.step
+
+
+def test_an_optimizer_that_never_steps_holds_nothing_up():
+    e, d = made(steps="70..71")
+    e.ready()
+    turn(e, [("begins", "loader", "x")], 100)
+    assert marks(d) == [70, 71], (d.log, e.step)
+
+
+def test_optimizers_lead_loaders_and_accumulation_is_one_step():
+    e, d = made(steps="5..6")
+    e.ready()
+    turn(e, [("begins", "loader", "train")] * 4 + [ADAM], 10)
+    assert e.lead.kind == "optimizer" and e.step == 11, e.step
+    assert marks(d) == [5, 6], d.log
+
+
+def test_a_validation_loader_is_no_step_while_training_goes_on():
+    e, d = made(steps="100")
+    for _ in range(3):
+        turn(e, [("begins", "loader", "train")], 10)
+        turn(e, [("begins", "loader", "val")], 2)
+    assert e.step == 30 and e.lead.key == "train", (e.step, e.lead.key)
+
+
+def test_batches_of_keras_lead_calls_of_functions():
+    e, d = made(steps="3..4")
+    turn(e, [("begins", "call", "f"), ("ended", "call", "f")], 3)
+    turn(e, [("begins", "batch", "m"), ("begins", "call", "f"),
+             ("ended", "call", "f"), ("ended", "batch", "m")], 10)
+    assert e.lead.kind == "batch", e.lead.kind
+
+
+def test_the_dearest_function_is_the_step():
+    e, d = made(steps="100")
+    for i in range(30):
+        for key, ms in (("cheap", 1), ("train", 20)):
+            e.begins("call", key)
+            e.clock[0] += ms * 1_000_000
+            e.ended("call", key)
+    assert e.lead.key == "train" and e.step == 30, (e.lead.key, e.step)
+
+
+def test_without_steps_a_few_are_taken_when_they_are_even():
+    e, d = made()
+    for ms in (900, 400, 100, 50, 20, 11, 10, 10, 10, 10, 10, 10):
+        turn(e, [ADAM], 1, ms)
+    turn(e, [ADAM], 30)
+    got = marks(d)
+    assert 3 <= len(got) <= 10 and got[0] >= 9, got
+    assert d.log.count("start %d" % got[0]) == 1 and d.log.count("stop") == 1
+
+
+def test_uneven_steps_are_taken_in_the_end_and_said():
+    e, d = made()
+    for i in range(60):
+        turn(e, [ADAM], 1, 10 if i % 2 else 40)
+    assert marks(d) and marks(d)[0] <= engine.LAST_CHOICE, d.log
+    assert e._uneven
+
+
+def test_an_end_inside_of_the_window_writes_what_there_is():
+    e, d = made(steps="5..50")
+    turn(e, [ADAM], 10)
+    e.end()
+    assert d.log[-1] == "stop" and len(e.paths) == 1
+    assert any("inside the window" in p for p in e.problems), e.problems
+    assert "unfinished 11" in d.log and e.taken == list(range(5, 11)), d.log
+    assert e.native.spans[-1] == engine.NO_STEP, e.native.spans
+
+
+def test_an_evaluation_before_training_is_no_step():
+    """Ten batches are asked for, eight come: the window does not hang on a
+    loader that is at its end, and training counts from 1."""
+    e, d = made(steps="5..14")
+    turn(e, [("begins", "loader", "check")], 8)
+    turn(e, [("begins", "loader", "train"), ADAM], 30)
+    assert marks(d)[-10:] == list(range(5, 15)), d.log
+    assert e.taken == list(range(5, 15)) and len(e.paths) == 1, e.paths
+    assert e.native.spans[-1] == engine.ANEW and e.step == 31, e.step
+
+
+def test_models_are_no_steps_once_there_is_an_optimizer():
+    e, d = made(steps="5..6")
+    turn(e, [("begins", "model", "m")], 3)
+    assert e.lead.kind == "model" and e.step == 3
+    e.ready()
+    turn(e, [ADAM], 10)
+    assert marks(d) == [5, 6] and e.step == 11, d.log
+
+
+def test_a_request_on_demand_is_seen_by_all_ranks_and_removed():
+    ranks = [made(steps="demand") for _ in range(2)]
+    ranks[1][0].logdir = ranks[0][0].logdir
+    path = os.path.join(ranks[0][0].logdir, engine.DEMAND_FILE)
+    for n in range(20):
+        for e, _ in ranks:
+            e._polled = -engine.POLL_NS
+            turn(e, [ADAM], 1)
+        if n == 5:
+            open(path, "w").close()
+    assert [len(marks(d)) for _, d in ranks] == [3, 3], [
+        d.log for _, d in ranks]
+    assert not os.path.exists(path)
+
+
+def test_a_tracer_that_fails_is_told_and_the_program_goes_on():
+    e, d = made(steps="5..6")
+    d.fails = True
+    turn(e, [ADAM], 10)
+    e.end()
+    assert e.step == 11 and not e.paths
+    assert any("no tracer here" in p for p in e.problems), e.problems
+
+
+def test_a_program_that_profiles_itself_is_left_alone():
+    e, d = made(steps="5..6")
+    turn(e, [ADAM], 3)
+    e.foreign(d, "fake.profile")
+    turn(e, [ADAM], 10)
+    assert not [x for x in d.log if x.startswith("start")], d.log
+
+
+def test_signals_of_another_thread_are_no_steps():
+    import threading
+    e, d = made(steps="100")
+    turn(e, [ADAM], 5)
+    t = threading.Thread(target=turn, args=(e, [ADAM], 5))
+    t.start()
+    t.join()
+    assert e.step == 6, e.step
+
+
+def test_explicit_steps_have_the_numbers_that_were_given():
+    e, d = made(steps="100..101")
+    for i in range(95, 110):
+        e.clock[0] += 1000
+        e.explicit(i)
+    assert marks(d) == [100, 101], d.log
+
+
+def test_a_capture_on_demand_comes_when_it_is_asked_for():
+    e, d = made(steps="demand")
+    turn(e, [ADAM], 20, 50)
+    assert not marks(d)
+    with open(os.path.join(e.logdir, "opscope.capture"), "w"):
+        pass
+    turn(e, [ADAM], 20, 50)
+    assert len(marks(d)) == 3, d.log
+    assert not os.path.exists(os.path.join(e.logdir, "opscope.capture"))
+
+
+def test_the_next_wanted_step_is_that_of_asking_for_each():
+    from opscope._capture.window import FOREVER, Window
+    for text in ("3..5, 9", "1,10,100", "every 7 for 3", "every 5, 12..13",
+                 "50..", "..4", "0"):
+        w = Window(text)
+        for x in range(120):
+            want = next((n for n in range(x + 1, 400) if w.wants(n, 0)),
+                        FOREVER)
+            assert w.next_after(x) == want, (text, x, w.next_after(x), want)
+
+
+def test_steps_that_are_counted_anew_are_traced_again():
+    e, d = made(steps="3..4")
+    for epoch in range(2):
+        for n in range(1, 20):
+            e.explicit(n)
+    e.end()
+    assert marks(d) == [3, 4, 3, 4], d.log
+
+
+def test_every_step_goes_to_the_recorder():
+    e, d = made(steps="4")
+    turn(e, [ADAM], 9)
+    assert e.native.steps == [2, 3, 4, 5, 6, 7, 8, 9], e.native.steps
+    assert e.native.began
+
+
+def test_windows_are_read_as_the_recorder_reads_them():
+    from opscope._capture.window import Window
+    w = Window("3..5, 9, every 100 for 2, 10s..20s")
+    assert [n for n in range(12) if w.wants(n, 0)] == [0, 1, 3, 4, 5, 9]
+    assert w.wants(101, 0) and not w.wants(102, 0)
+    assert w.wants(50, 10.0) and not w.wants(50, 20.0)
+    for bad in ("", "a", "5..3", "every", "every 0", "3.5", "10s", "1,,2",
+                "every 10s", "1..2s", "every 2 for 3", "1 2"):
+        try:
+            Window(bad)
+        except ValueError:
+            continue
+        raise AssertionError("%r was taken" % bad)
+
+
+if __name__ == "__main__":
+    sys.exit(lib.run(sys.modules[__name__]))

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Recording by Python: scopes, steps, curves, children, threads, tasks, and a
+custom op in C that records into the same profile."""
+
+import asyncio
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import lib  # noqa: E402
+
+sys.path.insert(0, lib.PACKAGE)
+try:
+    import opscope
+except ImportError as e:
+    opscope, WHY = None, str(e)
+
+
+class Recorded:
+    """What a block recorded."""
+
+    def __init__(self, **options):
+        if opscope is None:
+            raise lib.Skip("the extension is not built: %s" % WHY)
+        self.folder, self.options = tempfile.mkdtemp(), options
+
+    def __enter__(self):
+        self.prof = opscope.profile(self.folder, **self.options)
+        self.prof.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.prof.stop()
+
+    def rows(self, analysis, **options):
+        try:
+            with opscope.open(self.folder) as p:
+                return p.run(analysis, **options).dicts()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _calls(rows):
+    return {r["name"]: r["calls"] for r in rows}
+
+
+def test_scopes_nest_and_are_counted():
+    with Recorded() as r:
+        for i in range(3):
+            opscope.step(i)
+            with opscope.scope("outer"):
+                for _ in range(2):
+                    with opscope.scope("inner", size=7):
+                        pass
+    rows = r.rows("ops")
+    calls = _calls(rows)
+    assert calls["outer"] == 3 and calls["inner"] == 6, calls
+
+
+def test_steps_have_their_numbers():
+    with Recorded() as r:
+        for i in (5, 6, 9):
+            opscope.step(i)
+    assert [s["step"] for s in r.rows("steps")] == [5, 6, 9]
+
+
+def test_a_decorated_function_may_call_itself():
+    @opscope.scope("down")
+    def down(n):
+        return n and down(n - 1)
+    with Recorded() as r:
+        opscope.step(0)
+        down(4)
+    assert _calls(r.rows("ops"))["down"] == 5
+
+
+def test_an_exception_ends_its_scopes():
+    with Recorded() as r:
+        opscope.step(0)
+        try:
+            with opscope.scope("a"):
+                with opscope.scope("b"):
+                    raise KeyError
+        except KeyError:
+            pass
+        with opscope.scope("c"):
+            pass
+    rows = r.rows("trace", top=0)
+    depth = {x["name"]: x["depth"] for x in rows}
+    assert depth["c"] == depth["a"] == 1 and depth["b"] == 2, depth
+
+
+def test_scopes_across_await_do_not_end_each_other():
+    async def task(name, wait):
+        with opscope.scope(name):
+            await asyncio.sleep(wait)
+
+    async def main():
+        await asyncio.gather(task("slow", 0.03), task("quick", 0.001),
+                             task("middle", 0.01))
+    with Recorded() as r:
+        opscope.step(0)
+        asyncio.run(main())
+    took = {x["name"]: x["dur_us"] for x in r.rows("trace", top=0)}
+    assert took["quick"] < took["middle"] < took["slow"], took
+    assert took["slow"] >= 29000, took
+
+
+def test_coroutines_and_generators_can_be_decorated():
+    @opscope.scope("co")
+    async def co():
+        await asyncio.sleep(0)
+        return 3
+
+    @opscope.scope("gen")
+    def gen():
+        got = yield 1
+        yield got
+        return 5
+
+    with Recorded() as r:
+        opscope.step(0)
+        assert asyncio.run(co()) == 3
+        g = gen()
+        assert next(g) == 1 and g.send(8) == 8
+        try:
+            next(g)
+        except StopIteration as e:
+            assert e.value == 5
+    calls = _calls(r.rows("ops"))
+    assert calls["co"] == 1 and calls["gen"] == 3, calls
+
+
+def test_threads_have_tracks_of_their_own():
+    def work():
+        for _ in range(10):
+            with opscope.scope("w"):
+                pass
+    with Recorded() as r:
+        opscope.step(0)
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    rows = [x for x in r.rows("trace", top=0) if x["name"] == "w"]
+    assert len(rows) == 30 and len({x["track"] for x in rows}) == 3
+
+
+def test_without_a_recording_calls_do_nothing():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    opscope.step(1)
+    with opscope.scope("x", a=1):
+        opscope.scalar("l", 1, 2.0)
+        opscope.counter("c", 3)
+        opscope.instant("i")
+    assert opscope.stop() is None
+
+
+def test_wrong_arguments_are_refused():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    for bad in (lambda: opscope.scope(3), lambda: opscope.scope(),
+                lambda: opscope.scope("x", kind="nonsense")):
+        try:
+            bad()
+        except (TypeError, ValueError):
+            continue
+        raise AssertionError("it was taken")
+    for steps in ("a", "5..3", "every"):
+        try:
+            opscope.start(tempfile.gettempdir() + "/x", steps=steps)
+        except opscope.Error:
+            continue
+        raise AssertionError(steps)
+
+
+def test_steps_may_be_numbers_ranges_and_lists():
+    for steps, want in (("1..2", "1..2"), (range(1, 3), "1..2"), (2, "2"),
+                        ([1, 3], "1,3"), ((1, 3), "1,3")):
+        with Recorded(steps=steps) as r:
+            asked = opscope._capture.engine().want.steps
+            opscope.step(0)
+        assert asked == want, (steps, asked)
+        r.rows("info")
+
+
+def test_what_is_not_installed_is_a_sentence_that_says_what_to_install():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    import importlib.util
+    table = opscope.open(os.path.join(
+        lib.ROOT, "tests", "data", "tf_keras", "vm.xplane.pb")).steps()
+    tried = 0
+    for name, call in (("torch", lambda: opscope.torch.profile()),
+                       ("jax", lambda: opscope.jax.trace("x")),
+                       ("keras", lambda: opscope.keras.Callback("x")),
+                       ("lightning", lambda: opscope.lightning.Callback("x")),
+                       ("transformers",
+                        lambda: opscope.transformers.Callback("x")),
+                       ("pandas", table.to_pandas),
+                       ("pyarrow", table.to_arrow),
+                       ("numpy", table.to_numpy)):
+        if importlib.util.find_spec(name) is not None:
+            continue
+        tried += 1
+        try:
+            call()
+            raise AssertionError("%s was not missed" % name)
+        except opscope.Error as e:
+            assert "pip install " + name in str(e), str(e)
+    if not tried:
+        raise lib.Skip("everything is installed")
+
+
+def test_a_second_start_is_refused_with_a_sentence():
+    with Recorded() as r:
+        try:
+            opscope.start(r.folder)
+            raise AssertionError("it started twice")
+        except opscope.Error as e:
+            assert "going on" in str(e)
+    r.rows("info")
+
+
+def test_one_profile_after_another():
+    for n in range(3):
+        with Recorded() as r:
+            opscope.step(n)
+        assert [s["step"] for s in r.rows("steps")] == [n]
+
+
+def test_functions_of_python_are_recorded_when_asked_for():
+    from opscope import _opscope
+
+    def leaf():
+        return 1
+
+    def trunk():
+        return leaf() + leaf()
+    with Recorded() as r:
+        opscope.step(0)
+        _opscope.trace_python(True)
+        for _ in range(4):
+            trunk()
+        _opscope.trace_python(False)
+        trunk()
+    rows = {x["function"].split(".")[-1]: x["calls"]
+            for x in r.rows("python")}
+    assert rows["leaf"] == 8 and rows["trunk"] == 4, rows
+
+
+CUSTOM = r"""
+#include <opscope/record.h>
+void custom_op(int n) {
+    OPS_SCOPE("custom_op");
+    for (int i = 0; i < n; i++) { OPS_SCOPE("custom_part"); }
+}
+"""
+
+
+def test_a_custom_op_in_c_lies_under_the_scope_that_called_it():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    if shutil.which("cc") is None:
+        raise lib.Skip("there is no C compiler")
+    with tempfile.TemporaryDirectory() as d:
+        source, made = os.path.join(d, "op.c"), os.path.join(d, "op.so")
+        with open(source, "w") as f:
+            f.write(CUSTOM)
+        subprocess.check_call(["cc", "-O1", "-shared", "-fPIC",
+                               "-I" + opscope.get_include(), source, "-o",
+                               made, opscope.get_library()])
+        with Recorded() as r:
+            op = ctypes.CDLL(made)
+            opscope.step(0)
+            with opscope.scope("python"):
+                op.custom_op(3)
+        rows = r.rows("trace", top=0)
+    depth = {x["name"]: x["depth"] for x in rows}
+    assert depth["custom_part"] == depth["custom_op"] + 1 == \
+        depth["python"] + 2, depth
+    assert len({x["track"] for x in rows if x["name"] in depth}) >= 1
+
+
+def test_a_scope_costs_about_what_a_lock_does():
+    """A ratio, of the least of several runs; the limits are twice what is
+    promised, for busy machines. The promise is in ./dev bench."""
+    import timeit
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    lock = threading.Lock()
+
+    def cost(statement, **names):
+        return min(timeit.repeat(statement, globals=names, number=20000,
+                                 repeat=15))
+    held = cost("with lock: pass", lock=lock)
+    off = cost("with o.scope('x'): pass", o=opscope)
+    with Recorded() as r:
+        opscope.step(0)
+        on = cost("with o.scope('x'): pass", o=opscope)
+    r.rows("info")
+    print("# a scope, in locks: off %.2f, on %.2f" % (off / held, on / held))
+    assert off / held < 2 and on / held < 3, (off / held, on / held)
+
+
+if __name__ == "__main__":
+    sys.exit(lib.run(sys.modules[__name__]))
