@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `opscope record` costs a Python program, and how true its bare step is.
+
+Each program of python_steps.py runs by turns: alone, under record with no step
+traced, with its framework's own profiler, and under record with the same steps
+traced. Its own clock times all of them in the same way; of several rounds the
+least median of each counts, so that a busy machine does less harm. Printed are
+ratios; needs the environment that `./dev python` makes.
+
+    tests/bench/python.py [--rounds N] [KIND...]"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+OPSCOPE = os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "opscope"))
+PROGRAM = os.path.join(HERE, "python_steps.py")
+KINDS = ("torch-eager", "torch-compiled", "torch-input", "tf-eager",
+         "tf-function", "jax-jit")
+STEPS, FIRST, LAST = 400, 200, 219
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "",
+         "JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1",
+         "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run(kind, window, before=()):
+    """The program's own times, in ns."""
+    p = subprocess.run([*before, sys.executable, PROGRAM, kind, str(STEPS),
+                        *map(str, window)], env={**os.environ, **QUIET},
+                       text=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
+    if p.returncode:
+        raise SystemExit("%s: %s" % (kind, p.stderr[-500:]))
+    return json.loads(p.stdout.splitlines()[-1])
+
+
+def recorded(kind, steps, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    times = run(kind, (0, 0), (OPSCOPE, "record", "-q", "-o", folder,
+                               "--steps", steps, "--"))
+    return times
+
+
+def bare_told(folder):
+    p = subprocess.run([OPSCOPE, "steps", folder, "--format", "json"],
+                       text=True, stdout=subprocess.PIPE, check=True)
+    doc = json.loads(p.stdout)
+    at = [c["name"] for c in doc["columns"]].index("bare_measured_us")
+    return doc["rows"][0][at] * 1000.0
+
+
+def outside(times):
+    """Steps after the warm-up that nobody traced."""
+    return statistics.median(times[20:FIRST - 3] + times[LAST + 3:])
+
+
+def inside(times):
+    """Traced steps, without those at which the tracer is switched."""
+    return statistics.median(times[FIRST:LAST - 1])
+
+
+def measure(kind, rounds, folder):
+    alone, off, own, on, told, window = [], [], [], [], [], []
+    for _ in range(rounds):
+        alone.append(outside(run(kind, (0, 0))))
+        off.append(outside(recorded(kind, "1000000", folder)))
+        own.append(inside(run(kind, (FIRST, LAST))))
+        times = recorded(kind, "%d..%d" % (FIRST, LAST), folder)
+        window.append(outside(times))
+        on.append(inside(times))
+        told.append(bare_told(folder))
+    bare = min(alone)
+    return {"bare_us": bare / 1e3, "off_pct": 100 * (min(off) / bare - 1),
+            "beside_pct": 100 * (min(window) / bare - 1),
+            "told_pct": 100 * (min(told) / bare - 1),
+            "own_us": min(own) / 1e3,
+            "on_pct": 100 * (min(on) / min(own) - 1)}
+
+
+def scopes():
+    """with lock, and with scope off and on, in ns each."""
+    code = (
+        "import sys, tempfile, threading, timeit, opscope\n"
+        "lock = threading.Lock()\n"
+        "def cost(s):\n"
+        "    return min(timeit.repeat(s, globals=globals(), number=20000,\n"
+        "                             repeat=25)) / 20000 * 1e9\n"
+        "held = cost('with lock: pass')\n"
+        "off = cost('with opscope.scope(\"x\"): pass')\n"
+        "with tempfile.TemporaryDirectory() as d:\n"
+        "    opscope._opscope.start(d)\n"
+        "    on = cost('with opscope.scope(\"x\"): pass')\n"
+        "    opscope._opscope.stop()\n"
+        "print(held, off, on)\n")
+    p = subprocess.run([sys.executable, "-c", code], text=True, check=True,
+                       env={**os.environ, "PYTHONPATH": os.path.join(
+                           ROOT, "build", "python")}, stdout=subprocess.PIPE)
+    return [float(x) for x in p.stdout.split()]
+
+
+def main():
+    args = sys.argv[1:]
+    rounds = 5
+    if args[:1] == ["--rounds"]:
+        rounds, args = int(args[1]), args[2:]
+    held, off, on = scopes()
+    print("scope, in `with lock` (%.0f ns): off %.2f (asked 1), on %.2f "
+          "(asked 1.5)" % (held, off / held, on / held))
+    print("%-15s %9s %8s %8s %8s %10s %8s" % (
+        "program", "bare us", "off %", "beside %", "told %", "profiler us",
+        "on %"))
+    print("%-15s %9s %8s %8s %8s %10s %8s" % (
+        "asked", "", "< 1", "< 1", "+-2", "", "< 5"))
+    folder = tempfile.mkdtemp()
+    try:
+        for kind in args or KINDS:
+            m = measure(kind, rounds, os.path.join(folder, "logs"))
+            print("%-15s %9.1f %8.2f %8.2f %8.2f %10.1f %8.2f" % (
+                kind, m["bare_us"], m["off_pct"], m["beside_pct"],
+                m["told_pct"], m["own_us"], m["on_pct"]), flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""More programs of TensorFlow, Keras and JAX as people write them, unchanged,
+under `opscope record`: the right steps, the ops that the framework's own
+profiler counts in them, the program's own output, and words that fit."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import lib  # noqa: E402
+
+STEPS = ("--steps", "10..12")
+# a pipeline runs ahead on threads of its own: who knows how far
+PIPELINE = re.compile(r"^(Iterator::|\[)")
+
+
+def _need(program):
+    lib.need_package()
+    lib.need("jax" if program.startswith("jax") else "tensorflow")
+
+
+@contextlib.contextmanager
+def _recorded(program, options=STEPS, env=None):
+    """A program of the folder, or text of one, under record."""
+    folder = tempfile.mkdtemp()
+    try:
+        path = os.path.join(lib.PROGRAMS, program)
+        if "\n" in program:
+            path = os.path.join(folder, "p.py")
+            with open(path, "w") as f:
+                f.write(program)
+        yield lib.Run(folder, [sys.executable, path], options, env)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _numbers(run):
+    return [r["step"] for r in run.rows("steps")]
+
+
+def _counts(rows):
+    """How often each op ran, without marks and the pipeline's threads."""
+    counts = {}
+    for r in rows:
+        if r["kind"] == "op" and not PIPELINE.match(r["name"]):
+            counts[r["name"]] = counts.get(r["name"], 0) + r["calls"]
+    return counts
+
+
+def _by_hand(program):
+    """The ops of steps 10 to 12, by the framework's own profiler."""
+    folder = tempfile.mkdtemp()
+    try:
+        lib.bare(program, {"BY_HAND": folder})
+        return _counts(lib.rows_of(lib.result("ops", folder)))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check(program, same, says=()):
+    _need(program)
+    with _recorded(program) as run:
+        assert run.status == 0, (run.status, run.err[-400:])
+        assert re.match(r"steps \d+\n$", run.out), run.out[-200:]
+        assert _numbers(run) == [10, 11, 12], (_numbers(run), run.err[-300:])
+        rows = run.rows("ops")
+        none = [o["name"] for o in rows if o["host_us"] is None]
+        assert rows and not none, "ops without time: %s" % none[:5]
+        for text in says:
+            assert text in run.err, run.err
+        counts = _counts(rows)
+    if same:
+        alone = _by_hand(program)
+        differ = {n: (counts.get(n), alone.get(n))
+                  for n in sorted(set(counts) | set(alone))
+                  if counts.get(n) != alone.get(n)}
+        assert counts and not differ, "record, by hand: %s" % differ
+
+
+def test_an_eager_loop_without_optimizer_has_the_profilers_ops():
+    _check("tf_module.py", True)
+
+
+def test_an_eager_gan_has_the_profilers_ops():
+    _check("tf_eager_gan.py", True, ["not-jitted"])
+
+
+def test_a_function_and_its_validation_have_the_profilers_ops():
+    _check("tf_function_eval.py", True)
+
+
+def test_fit_on_a_generator_has_the_profilers_ops():
+    _check("tf_keras_generator.py", True, ["input-bound"])
+
+
+def test_a_donating_jit_and_its_evaluation_have_the_profilers_ops():
+    _check("jax_donate.py", True)
+
+
+def test_a_jitted_method_with_a_static_choice_has_the_profilers_ops():
+    _check("jax_static.py", True)
+
+
+def test_a_scan_that_nobody_compiled_has_steps():
+    _check("jax_scan_alone.py", True)
+
+
+def test_a_monitored_session_has_one_kind_of_step():
+    _check("tf_v1_monitored.py", False)
+
+
+def test_validation_is_no_step_in_later_epochs():
+    _need("tf_function_eval.py")
+    with _recorded("tf_function_eval.py", ("--steps", "35..37")) as run:
+        assert _numbers(run) == [35, 36, 37], _numbers(run)
+        names = {r["name"] for r in run.rows("ops", "--top", "0")}
+        assert not any("mean" in n.lower() and "Assign" in n for n in names), \
+            "validation was traced"
+
+
+def test_a_step_of_several_batches_is_said():
+    _need("tf_keras_generator.py")
+    with _recorded("tf_keras_generator.py", ("--steps", "3..4"),
+                   {"AT_ONCE": "5"}) as run:
+        assert _numbers(run) == [3, 4], _numbers(run)
+        assert "steps_per_execution is 5" in run.err, run.err
+
+
+def test_a_programs_own_marks_are_its_steps():
+    _need("tf_marks.py")
+    with _recorded("tf_marks.py", ("--steps", "110..112")) as run:
+        assert _numbers(run) == [110, 111, 112], _numbers(run)
+
+
+def test_an_eager_loop_with_memory_and_stacks():
+    _need("tf_module.py")
+    with _recorded("tf_module.py", (*STEPS, "--memory", "--shapes",
+                                    "--stacks")) as run:
+        rows = run.rows("ops")
+        assert any(r["host_bytes"] for r in rows), "no host memory"
+        assert not [r["name"] for r in rows if r["name"].startswith("$")]
+        assert any(r["function"] == "Linear.__call__"
+                   for r in run.rows("python"))
+        frames = [r for r in run.rows("coverage")
+                  if r["what"] == "Python frames"]
+        assert frames[0]["have"] == 1 and not frames[0]["fix"], frames
+
+
+def test_steps_apart_are_shown_in_the_order_of_time():
+    _need("jax")
+    with _recorded("jax_static.py", ("--steps", "2,10,30")) as run:
+        assert _numbers(run) == [2, 10, 30], _numbers(run)
+
+
+def test_a_range_is_not_taken_longer_than_its_seconds():
+    _need("jax")
+    with _recorded("jax_static.py", ("--steps", "10..", "--seconds",
+                                     "0.000001")) as run:
+        assert _numbers(run) == [10], _numbers(run)
+
+
+RAISES = {
+    "tensorflow": """
+import tensorflow as tf
+w = tf.Variable(tf.ones([4, 4]))
+@tf.function(autograph=False)
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.matmul(x, w))
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+for i in range(40):
+    step(tf.ones([2, 4 if i < 11 else 3]))
+""",
+    "keras": """
+import keras, numpy
+class Stops(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 11:
+            raise RuntimeError("stops")
+model = keras.Sequential([keras.layers.Dense(4)])
+model.compile("sgd", "mse")
+model.fit(numpy.ones((640, 4)), numpy.ones((640, 4)), batch_size=16,
+          verbose=0, callbacks=[Stops()])
+""",
+    "jax": """
+import warnings
+import jax, jax.numpy as jnp
+@jax.jit
+def step(w, x):
+    warnings.warn("traced", stacklevel=2)
+    return w - 0.1 * jax.grad(lambda w: jnp.sum(x @ w))(w)
+w = jnp.ones((4, 4))
+for i in range(40):
+    w = step(w, jnp.ones((2, 4 if i < 11 else 3)))
+""",
+}
+
+
+def _raises(framework):
+    """What a program prints as it dies is what it prints alone."""
+    _need(framework)
+    code = RAISES[framework]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "p.py")
+        with open(path, "w") as f:
+            f.write(code)
+        alone = subprocess.run(
+            [sys.executable, path], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env={**os.environ, **lib.SMALL})
+        run = lib.Run(folder, [sys.executable, path], (*STEPS, "-q"))
+        assert run.status == alone.returncode == 1, run.status
+        assert run.out == alone.stdout, run.out
+        assert run.err == alone.stderr, (run.err[-700:], alone.stderr[-700:])
+        assert _numbers(run)[:2] == [10, 11], _numbers(run)
+
+
+def test_what_is_raised_in_a_function_of_tensorflow_is_printed_alike():
+    _raises("tensorflow")
+
+
+def test_what_is_raised_in_a_callback_of_keras_is_printed_alike():
+    _raises("keras")
+
+
+def test_what_is_raised_in_a_function_of_jax_is_printed_alike():
+    _raises("jax")
+
+
+KILLED = """
+import os, signal
+import jax, jax.numpy as jnp
+@jax.jit
+def step(w):
+    return w - 0.1 * jax.grad(lambda w: jnp.sum(w ** 2))(w)
+w = jnp.ones((4, 4))
+for i in range(1, 41):
+    w = step(w)
+    if i == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_program_gets_words_for_python():
+    _need("jax")
+    with _recorded(KILLED, ("--steps", "15..30")) as run:
+        assert run.status == 137, run.status
+        assert len(_numbers(run)) >= 19, _numbers(run)
+        text = str(run.rows("coverage"))
+        assert "tracer-died" in text and "ops_alloc" not in text, text
+        assert not any("traced by" in r["name"] for r in run.rows("ops"))
+        assert "cannot be told" in str(run.doc("hints")["remarks"])
+
+
+def test_frameworks_that_are_not_known_are_said_and_run():
+    lib.need_package()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("tensorflow", "jax"):
+            os.mkdir(os.path.join(folder, name))
+            with open(os.path.join(folder, name, "__init__.py"), "w") as f:
+                f.write("__version__ = '0.0.1'\ndef jit(f): return f\n")
+        path = os.path.join(folder, "p.py")
+        with open(path, "w") as f:
+            f.write("import tensorflow, jax\n"
+                    "print(sum(map(jax.jit(abs), range(9))))\n")
+        run = lib.Run(folder, [sys.executable, path], ("--no-overview",))
+        assert run.status == 0 and run.out == "36\n", (run.out, run.err)
+        for name in ("tensorflow", "jax"):
+            told = [line for line in run.err.splitlines()
+                    if line.startswith("opscope: %s 0.0.1" % name)]
+            assert len(told) == 1, run.err
+
+
+if __name__ == "__main__":
+    sys.exit(lib.main(sys.modules[__name__]))
