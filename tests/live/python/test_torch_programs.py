@@ -56,17 +56,24 @@ def _calls(rows):
             if not r["name"].startswith("ProfilerStep")}
 
 
-def _is_as_by_hand(program):
+def _without_unpacking(calls):
+    """A loader's batches are unpacked when they come out of the queue, the
+    one that is waited for or not: so often is a matter of luck."""
+    unpacked = calls.pop("aten::set_", 0)
+    return {**calls, "aten::empty": calls.get("aten::empty", 0) - unpacked}
+
+
+def _is_as_by_hand(program, calls_of=lambda calls: calls):
     """The same ops, as often, as with torch.profiler around the same steps."""
     with Recorded(program, "-q", *TEN) as run:
         _same("steps", run.steps, [10, 11, 12])
-        ours = _calls(run.rows("ops"))
+        ours = calls_of(_calls(run.rows("ops")))
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace.json")
         done = _alone("torch_by_hand.py", trace, "10", "12",
                       os.path.join(lib.PROGRAMS, program))
         assert done.returncode == 0, done.stderr[-300:]
-        theirs = _calls(lib.rows_of(lib.result("ops", trace)))
+        theirs = calls_of(_calls(lib.rows_of(lib.result("ops", trace))))
     other = {k: (ours.get(k), theirs.get(k)) for k in set(ours) | set(theirs)
              if ours.get(k) != theirs.get(k)}
     assert not other, "calls, ours and by hand: %s" % other
@@ -74,7 +81,7 @@ def _is_as_by_hand(program):
 
 
 def test_as_many_calls_as_by_hand_in_a_loop_with_a_loader():
-    _is_as_by_hand("torch_loader.py")
+    _is_as_by_hand("torch_loader.py", _without_unpacking)
 
 
 def test_as_many_calls_as_by_hand_in_a_plain_loop():
