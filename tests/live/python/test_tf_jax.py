@@ -17,7 +17,8 @@ import lib  # noqa: E402
 
 STEPS = ("--steps", "10..12")
 # a pipeline runs ahead on threads of its own: who knows how far
-PIPELINE = re.compile(r"^(Iterator::|\[)")
+# (PyFunc runs a generator)
+PIPELINE = re.compile(r"^(Iterator::|\[|PyFunc$)")
 
 
 def _need(program):
