@@ -51,6 +51,25 @@ int join_recordings(struct loaded_file *v, size_t n, const struct stems *s,
  * recorded of it meanwhile (runs_traced.c). */
 int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e);
 
+/* A step of a recording. */
+struct own_step {
+    int64_t ts, dur;
+    bool traced; /* by a framework, or its tracer's end is in it */
+};
+
+/* What stretches of steps tell of a program that runs ahead of its device, ps a
+ * step (laps.c). */
+struct lap_figures {
+    int64_t step, low, high; /* the middle mean of a stretch (of an even number
+                                the lower one), the least, the most */
+    int64_t steps, laps;     /* how many there were */
+};
+/* Reads them; steps are sorted by start, and stretches that begin before `from`
+ * do not count. *ahead tells whether the program ran ahead: else steps one by
+ * one tell how long they take. Returns false if out of memory. */
+bool laps_measure(const struct trace *own, const struct own_step *steps,
+                  size_t n, int64_t from, struct lap_figures *out, bool *ahead);
+
 /* Returns how many pairs of n files are compared before the rest is left as it
  * is: real jobs need one for each file, or a few. */
 static inline size_t pairs_allowed(size_t n) {

@@ -26,6 +26,7 @@ enum {
      * where enough others are there. */
     WARM_UP = 2,
     ENOUGH = 5,
+    ENOUGH_BEFORE = 10, /* before the capture */
 };
 
 /* What one process left: its own recording, and captures by its framework. */
@@ -33,6 +34,7 @@ struct traced {
     struct loaded_file *own;
     struct loaded_file **v; /* the captures, at last in order of time */
     size_t n, cap;
+    int64_t from; /* ps of own: before it no step was one */
 };
 
 /* Is this the name of a capture of the process that made that recording? */
@@ -57,6 +59,10 @@ static bool is_own(const struct loaded_file *p) {
            !p->t->sources[0].process_view && p->t->sources[0].pid >= 0;
 }
 
+static bool is_step(const struct trace *t, row_id r) {
+    return (t->spans.flags[r] & SPAN_STEPMARK) != 0;
+}
+
 /* Returns an instant of one trace as one of another's epoch. */
 static __int128 moved(const struct trace *from, const struct trace *to,
                       int64_t ts) {
@@ -77,8 +83,8 @@ static bool was_traced(const struct traced *p, row_id r) {
 }
 
 static int by_start(const void *a, const void *b) {
-    const int64_t *x = a, *y = b;
-    return x[0] < y[0] ? -1 : x[0] > y[0];
+    const struct own_step *x = a, *y = b;
+    return x->ts < y->ts ? -1 : x->ts > y->ts;
 }
 
 /* Notes a time of steps, in microseconds. */
@@ -89,45 +95,91 @@ static void put_us(struct trace *t, const char *key, int64_t ps) {
     trace_meta(t, 0, key, bytes_of(text));
 }
 
-/* Tells each capture what steps took while nothing traced them. `steps` has
- * begin, length and whether it was traced, of n steps. */
-static void tell_bare(const struct traced *p, int64_t (*steps)[3], size_t n) {
-    int64_t *bare = malloc((n + 1) * sizeof *bare);
+static void put_count(struct trace *t, const char *key, int64_t n) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, n);
+    trace_meta(t, 0, key, bytes_of(text));
+}
+
+static void put_figures(struct trace *t, const struct lap_figures *f) {
+    if (trace_meta_get(t, 0, FACT_BARE_STEP_US) != NULL) return;
+    put_us(t, FACT_BARE_STEP_US, f->step);
+    put_us(t, FACT_BARE_LOW_US, f->low);
+    put_us(t, FACT_BARE_HIGH_US, f->high);
+    put_count(t, FACT_BARE_STEPS, f->steps);
+    if (f->laps > 0) put_count(t, FACT_BARE_LAPS, f->laps);
+}
+
+/* How many of the steps count, one by one? Those before the first capture
+ * where it traced a device and they are enough: its tracer stays with the
+ * program, and later launches are dearer. */
+static size_t steps_that_count(const struct traced *p,
+                               const struct own_step *steps, size_t n) {
+    size_t before = 0;
+    while (before < n && !steps[before].traced) before++;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i]->t->sources[0].has_device &&
+            before >= WARM_UP + ENOUGH_BEFORE)
+            return before;
+    return n;
+}
+
+/* Finds the median, and what one in ten is below and above, of steps that
+ * nobody traced. Returns false if out of memory; f->steps is 0 where there is
+ * none. */
+static bool measure_each(const struct traced *p, const struct own_step *steps,
+                         size_t n, struct lap_figures *f) {
+    int64_t *bare = malloc((n + 1) * sizeof *bare), *v = bare;
     size_t count = 0, warm = 0;
-    if (bare == NULL) {
-        p->own->t->oom = true;
-        return;
-    }
-    qsort(steps, n, sizeof *steps, by_start);
+    *f = (struct lap_figures){0};
+    if (bare == NULL) return false;
+    n = steps_that_count(p, steps, n);
     for (size_t i = 0; i < n; i++) {
         /* the one after a capture pays for its end */
-        if (steps[i][2] || (i > 0 && steps[i - 1][2])) continue;
+        if (steps[i].traced || (i > 0 && steps[i - 1].traced)) continue;
         warm += i < WARM_UP;
-        bare[count++] = steps[i][1];
+        bare[count++] = steps[i].dur;
     }
-    int64_t *v = bare;
     if (count >= warm + ENOUGH) {
         v += warm;
         count -= warm;
     }
     qsort(v, count, sizeof *v, sort_by_value);
-    for (size_t i = 0; i < p->n && count > 0; i++) {
-        struct trace *t = p->v[i]->t;
-        char text[24];
-        if (trace_meta_get(t, 0, FACT_BARE_STEP_US) != NULL) continue;
-        put_us(t, FACT_BARE_STEP_US, v[(count - 1) / 2]);
-        put_us(t, FACT_BARE_LOW_US, v[(count - 1) / 10]);
-        put_us(t, FACT_BARE_HIGH_US, v[count - 1 - (count - 1) / 10]);
-        snprintf(text, sizeof text, "%zu", count);
-        trace_meta(t, 0, FACT_BARE_STEPS, bytes_of(text));
-    }
+    if (count > 0)
+        *f = (struct lap_figures){v[(count - 1) / 2], v[(count - 1) / 10],
+                                  v[count - 1 - (count - 1) / 10],
+                                  (int64_t)count, 0};
     free(bare);
+    return true;
 }
 
-/* Is it the span over which the tracer ran, which is no part of the program? */
-static bool is_ours(const struct trace *t, row_id r) {
+/* Tells each capture what steps took while nothing traced them, and the
+ * recording itself where the program ran ahead: its steps do not show it. */
+static bool tell_bare(const struct traced *p, struct own_step *steps,
+                      size_t n) {
+    struct trace *own = p->own->t;
+    struct lap_figures f;
+    bool ahead;
+    qsort(steps, n, sizeof *steps, by_start);
+    if (!laps_measure(own, steps, n, p->from, &f, &ahead)) return false;
+    if (ahead && p->n == 0) put_figures(own, &f);
+    if (!ahead && p->n > 0 && !measure_each(p, steps, n, &f)) return false;
+    for (size_t i = 0; i < p->n && f.steps > 0; i++)
+        put_figures(p->v[i]->t, &f);
+    return true;
+}
+
+/* Is it the span over which the tracer ran? */
+static bool is_tracer(const struct trace *t, row_id r) {
     return strncmp(strs_text(&t->strs, t->spans.name[r]), SPAN_TRACED_BY,
                    sizeof SPAN_TRACED_BY - 1) == 0;
+}
+
+/* Is it of what opscope did, which is no part of the program? */
+static bool is_ours(const struct trace *t, row_id r) {
+    const char *name = strs_text(&t->strs, t->spans.name[r]);
+    return is_tracer(t, r) || strcmp(name, SPAN_LAP) == 0 ||
+           strcmp(name, SPAN_LAP_WAIT) == 0;
 }
 
 /* Puts a row where nothing is counted. Returns false if there is no memory:
@@ -139,34 +191,44 @@ static bool put_row_aside(struct trace *t, row_id r) {
     return aside != ROW_NONE;
 }
 
-/* Looks at the recording's steps, and puts what lies outside of the captures,
- * where nothing is counted; and the steps themselves and the waits for batches:
- * captures have these, too. */
+/* Lists the steps of the recording. Returns false if out of memory. */
+static bool list_steps(const struct traced *p, struct own_step **steps,
+                       size_t *n) {
+    const struct trace *own = p->own->t;
+    size_t cap = 0;
+    for (row_id r = 0; r < own->spans.n; r++) {
+        if (!is_step(own, r) || (own->spans.flags[r] & SPAN_OPEN)) continue;
+        if (!VEC_ROOM(*steps, *n, cap)) return false;
+        (*steps)[(*n)++] = (struct own_step){own->spans.ts[r],
+                                             own->spans.dur[r],
+                                             was_traced(p, r)};
+    }
+    return true;
+}
+
+/* Looks at the recording's steps for how long they take. */
+static void measure(const struct traced *p) {
+    struct own_step *steps = NULL;
+    size_t n = 0;
+    if (!list_steps(p, &steps, &n) || (n > 0 && !tell_bare(p, steps, n)))
+        p->own->t->oom = true;
+    free(steps);
+}
+
+/* Puts what lies outside of the captures where nothing is counted; and the steps
+ * themselves, the waits for batches and what is ours: captures have the first
+ * two, too. */
 static void put_aside(struct traced *p) {
     struct trace *own = p->own->t;
     str_id wait = strs_find(&own->strs, bytes_of(SPAN_INPUT_WAIT));
-    int64_t(*steps)[3] = NULL;
-    size_t n = 0, cap = 0;
     for (row_id r = 0; r < own->spans.n && !own->oom; r++) {
         const struct track *tr = &own->tracks[own->spans.track[r]];
-        bool step = (own->spans.flags[r] & SPAN_STEPMARK) != 0;
-        bool traced = was_traced(p, r);
-        if (step && !(own->spans.flags[r] & SPAN_OPEN)) {
-            if (!VEC_ROOM(steps, n, cap)) {
-                own->oom = true;
-                break;
-            }
-            steps[n][0] = own->spans.ts[r];
-            steps[n][1] = own->spans.dur[r];
-            steps[n++][2] = traced;
-        }
+        bool other = is_step(own, r) || own->spans.name[r] == wait ||
+                     is_ours(own, r);
         own->spans.flags[r] &= (uint8_t)~SPAN_STEPMARK;
-        bool ours = step || own->spans.name[r] == wait || is_ours(own, r);
-        if ((traced && !ours) || tr->kind == TRACK_STREAM) continue;
+        if ((was_traced(p, r) && !other) || tr->kind == TRACK_STREAM) continue;
         if (!put_row_aside(own, r)) break;
     }
-    if (!own->oom) tell_bare(p, steps, n);
-    free(steps);
 }
 
 /* Puts all rows of a capture where nothing is counted: another one has traced
@@ -217,6 +279,7 @@ static int join_traced(struct traced *p, struct ops_err *e) {
     struct source *own = &p->own->t->sources[0];
     order_captures(p);
     find_doubles(p);
+    measure(p);
     put_aside(p);
     own->beside = true;
     if (p->own->t->oom) return fail_oom(e);
@@ -252,14 +315,11 @@ static int join_traced(struct traced *p, struct ops_err *e) {
 static void settle_tracer(struct trace *t) {
     for (row_id r = 0; r < t->spans.n && !t->oom; r++) {
         if (!is_ours(t, r)) continue;
-        if (t->spans.flags[r] & SPAN_OPEN) trace_note(t, NOTE_TRACER_DIED, 1);
+        if (is_tracer(t, r) && (t->spans.flags[r] & SPAN_OPEN))
+            trace_note(t, NOTE_TRACER_DIED, 1);
         t->spans.flags[r] &= (uint8_t)~SPAN_OPEN;
         put_row_aside(t, r);
     }
-}
-
-static bool is_step(const struct trace *t, row_id r) {
-    return (t->spans.flags[r] & SPAN_STEPMARK) != 0;
 }
 
 static void drop_step(struct trace *t, row_id r) {
@@ -269,13 +329,14 @@ static void drop_step(struct trace *t, row_id r) {
 
 /* Steps that are told by their end leave one open behind the last: where the
  * program said so it is none. What it took for steps at first, such as batches
- * of an evaluation, were none where it began to count anew. */
-static void drop_no_steps(struct trace *t) {
+ * of an evaluation, were none where it began to count anew. Returns where it
+ * did. */
+static int64_t drop_no_steps(struct trace *t) {
     str_id tail = strs_find(&t->strs, bytes_of(SPAN_NO_STEP));
     str_id anew = strs_find(&t->strs, bytes_of(SPAN_ANEW));
     row_id last = ROW_NONE;
     int64_t from = INT64_MIN;
-    if (tail == STR_NONE && anew == STR_NONE) return;
+    if (tail == STR_NONE && anew == STR_NONE) return from;
     for (row_id r = 0; r < t->spans.n; r++) {
         str_id name = t->spans.name[r];
         if (is_step(t, r) &&
@@ -287,6 +348,7 @@ static void drop_no_steps(struct trace *t) {
     if (tail != STR_NONE && last != ROW_NONE) drop_step(t, last);
     for (row_id r = 0; r < t->spans.n; r++)
         if (is_step(t, r) && t->spans.ts[r] < from) drop_step(t, r);
+    return from;
 }
 
 int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
@@ -296,7 +358,7 @@ int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
         struct traced p = {.own = &v[i]};
         if (!is_own(&v[i])) continue;
         settle_tracer(v[i].t);
-        drop_no_steps(v[i].t);
+        p.from = drop_no_steps(v[i].t);
         if (!v[i].t->sources[0].has_clock) continue;
         for (size_t k = 0; k < n && rc == 0 && left > 0; k++, left--) {
             if (v[k].t == NULL || v[k].t->sources[0].by_opscope ||
@@ -308,6 +370,7 @@ int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
             else p.v[p.n++] = &v[k];
         }
         if (rc == 0 && p.n > 0) rc = join_traced(&p, e);
+        else if (rc == 0) measure(&p);
         free(p.v);
     }
     return rc;

@@ -438,6 +438,9 @@ static bool move_all(struct trace *a, struct trace *b, struct renumber *m) {
     for (size_t i = 0; i < b->group_hints.n; i++)
         trace_group_hint(a, b->group_hints.v[i].row + offset,
                          b->group_hints.v[i].number);
+    for (size_t i = 0; i < b->run_hints.n; i++)
+        trace_run_hint(a, b->run_hints.v[i].row + offset,
+                       b->run_hints.v[i].number);
     if (a->oom) return false;
     move_rest(a, b, m, offset);
     move_mem_tables(a, b, m);

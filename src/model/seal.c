@@ -112,7 +112,7 @@ GATHER(col, double)
 static bool renumber(struct trace *t, const row_id *perm) {
     size_t n = t->spans.n;
     if (t->host_halves.n + t->device_halves.n + t->step_hints.n +
-            t->group_hints.n + t->half_flows.n ==
+            t->group_hints.n + t->run_hints.n + t->half_flows.n ==
         0)
         return true;
     row_id *to = vec_alloc(n, sizeof *to);
@@ -122,8 +122,9 @@ static bool renumber(struct trace *t, const row_id *perm) {
     for (size_t k = 0; k < 2; k++)
         for (size_t i = 0; i < halves[k]->n; i++)
             halves[k]->v[i].row = to[halves[k]->v[i].row];
-    struct step_hints *hints[] = {&t->step_hints, &t->group_hints};
-    for (size_t k = 0; k < 2; k++)
+    struct step_hints *hints[] = {&t->step_hints, &t->group_hints,
+                                  &t->run_hints};
+    for (size_t k = 0; k < 3; k++)
         for (size_t i = 0; i < hints[k]->n; i++)
             hints[k]->v[i].row = to[hints[k]->v[i].row];
     for (size_t i = 0; i < t->half_flows.n; i++) {

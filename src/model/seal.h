@@ -21,6 +21,13 @@ bool seal_steps(struct trace *t);
  * have theirs, and the links are joined. False: out of memory. */
 bool seal_device_steps(struct trace *t);
 
+/* Finds the runs of compiled programs that a host executes beside the thread
+ * that called them, as XLA does on a CPU: their ops get the step of the call,
+ * and of[step], or before[source] for a call before the first step, becomes the
+ * end of its last run where that is later. Host rows have their steps. False:
+ * out of memory. */
+bool seal_host_runs(struct trace *t, int64_t *of, int64_t *before);
+
 /* Gives device rows that no call launched (all of them, where the device marks
  * the steps) the step whose interval they start in. */
 void steps_assign_by_time(struct trace *t, uint32_t source);

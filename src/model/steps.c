@@ -4,7 +4,8 @@
  *
  * A marker alone is not the step: programs run ahead of the device. A step
  * runs from the end of the step before it to the later of the next marker's
- * start and the end of the last device work that was launched in it. The first
+ * start and the end of the last device work that was launched in it (or, where
+ * the host executes compiled programs beside, of their last run). The first
  * begins at its marker or, if later, where device work launched before it
  * ends; the last ends at its marker's end or its last device work.
  *
@@ -589,6 +590,7 @@ bool seal_device_steps(struct trace *t) {
     for (size_t i = 0; ok && i < t->nsteps; i++) ends.of[i] = INT64_MIN;
     for (size_t i = 0; ok && i < t->nsources; i++) ends.before[i] = INT64_MIN;
     if (ok) assign_linked(t, &ends);
+    ok = ok && seal_host_runs(t, ends.of, ends.before);
     for (uint32_t i = 0; ok && i < t->nsources; i++) {
         place_steps(t, i, &ends);
         steps_assign_by_time(t, i);

@@ -33,9 +33,10 @@ void trace_drop_halves(struct trace *t) {
     free(t->half_flows.v);
     free(t->step_hints.v);
     free(t->group_hints.v);
+    free(t->run_hints.v);
     t->host_halves = t->device_halves = (struct half_links){0};
     t->half_flows = (struct half_flows){0};
-    t->step_hints = t->group_hints = (struct step_hints){0};
+    t->step_hints = t->group_hints = t->run_hints = (struct step_hints){0};
     map_free(&t->track_map);
     map_free(&t->device_map);
     map_free(&t->cat_map);
@@ -420,6 +421,10 @@ void trace_step_hint(struct trace *t, row_id row, int64_t number) {
 
 void trace_group_hint(struct trace *t, row_id row, int64_t number) {
     if (row != ROW_NONE) add_hint(t, &t->group_hints, row, number);
+}
+
+void trace_run_hint(struct trace *t, row_id row, int64_t number) {
+    if (row != ROW_NONE) add_hint(t, &t->run_hints, row, number);
 }
 
 uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,

@@ -496,7 +496,8 @@ struct trace {
             row_id row; /* span that carries it */
             int64_t number;
         } * v;
-    } step_hints, group_hints; /* markers; and rows of numbered groups */
+    } step_hints, group_hints, /* markers; rows of numbered groups ... */
+        run_hints;             /* ... and of runs of compiled programs */
 };
 
 /* Returns the number of the row's category, in trace->cats. */

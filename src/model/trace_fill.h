@@ -106,6 +106,11 @@ void trace_step_hint(struct trace *t, row_id row, int64_t number);
  * step when the source has no marker. */
 void trace_group_hint(struct trace *t, row_id row, int64_t number);
 
+/* Says that this host row is an op of run `number` of a compiled program, which
+ * the host may execute beside the thread that called it. Later calls have
+ * higher numbers. */
+void trace_run_hint(struct trace *t, row_id row, int64_t number);
+
 /* Returns the allocator of that name on that device (ROW_NONE: host memory). */
 uint32_t trace_allocator(struct trace *t, uint32_t source, struct bytes name,
                          uint32_t device);

@@ -6,9 +6,10 @@ Each program of python_steps.py runs by turns: alone, under record with no step
 traced, with its framework's own profiler, and under record with the same steps
 traced. Its own clock times all of them in the same way; of several rounds the
 least median of each counts, so that a busy machine does less harm. Printed are
-ratios; needs the environment that `./dev python` makes.
+ratios; needs the environment that `./dev python` makes. --cuda runs PyTorch's and
+JAX's on a GPU.
 
-    tests/bench/python.py [--rounds N] [KIND...]"""
+    tests/bench/python.py [--rounds N] [--cuda] [KIND...]"""
 
 import json
 import os
@@ -22,18 +23,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 OPSCOPE = os.environ.get("OPSCOPE", os.path.join(ROOT, "build", "opscope"))
 PROGRAM = os.path.join(HERE, "python_steps.py")
-KINDS = ("torch-eager", "torch-compiled", "torch-input", "tf-eager",
-         "tf-function", "jax-jit")
+KINDS = ("torch-eager", "torch-compiled", "torch-input", "torch-ahead",
+         "tf-eager", "tf-function", "jax-jit")
 STEPS, FIRST, LAST = 400, 200, 219
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "",
          "JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1",
          "PYTHONDONTWRITEBYTECODE": "1"}
+CUDA = {"BENCH_DEVICE": "cuda", "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "0"}
+settings = QUIET
 
 
 def run(kind, window, before=()):
     """The program's own times, in ns."""
     p = subprocess.run([*before, sys.executable, PROGRAM, kind, str(STEPS),
-                        *map(str, window)], env={**os.environ, **QUIET},
+                        *map(str, window)], env={**os.environ, **settings},
                        text=True, stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE)
     if p.returncode:
@@ -106,10 +110,14 @@ def scopes():
 
 
 def main():
-    args = sys.argv[1:]
+    global settings
+    args, kinds = sys.argv[1:], KINDS
     rounds = 5
     if args[:1] == ["--rounds"]:
         rounds, args = int(args[1]), args[2:]
+    if args[:1] == ["--cuda"]:
+        settings, args = CUDA, args[1:]
+        kinds = [k for k in KINDS if not k.startswith("tf-")]
     held, off, on = scopes()
     print("scope, in `with lock` (%.0f ns): off %.2f (asked 1), on %.2f "
           "(asked 1.5)" % (held, off / held, on / held))
@@ -120,7 +128,7 @@ def main():
         "asked", "", "< 1", "< 1", "+-2", "", "< 5"))
     folder = tempfile.mkdtemp()
     try:
-        for kind in args or KINDS:
+        for kind in args or kinds:
             m = measure(kind, rounds, os.path.join(folder, "logs"))
             print("%-15s %9.1f %8.2f %8.2f %8.2f %10.1f %8.2f" % (
                 kind, m["bare_us"], m["off_pct"], m["beside_pct"],

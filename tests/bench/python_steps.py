@@ -4,45 +4,58 @@
     python_steps.py KIND STEPS FIRST LAST
 
 KIND is one of PROGRAMS. With FIRST..LAST the framework's own profiler is on in
-these steps (0: it never is). Prints the nanoseconds of each step as JSON."""
+these steps (0: it never is). Prints the nanoseconds of each step as JSON. With
+BENCH_DEVICE=cuda PyTorch's and JAX's run on a GPU."""
 
 import json
+import os
 import sys
 import tempfile
 import time
 
 
+DEVICE = os.environ.get("BENCH_DEVICE", "cpu")
+
+
 class Torch:
     """An MLP with Adam; `compiled` by torch.compile; `input` behind a loader
-    that is slower than the step."""
+    that is slower than the step. It looks at the loss every so many steps; in
+    between the program runs ahead of a GPU."""
 
-    def __init__(self, compiled=False, loader=False):
+    def __init__(self, compiled=False, loader=False, wide=256, looks=1):
         import torch
-        self.torch = torch
+        self.torch, self.looks, self.steps = torch, looks, 0
         torch.manual_seed(0)
         torch.set_num_threads(1)
         self.model = torch.nn.Sequential(
-            torch.nn.Linear(256, 512), torch.nn.ReLU(),
-            torch.nn.Linear(512, 512), torch.nn.ReLU(),
-            torch.nn.Linear(512, 10))
+            torch.nn.Linear(wide, 2 * wide), torch.nn.ReLU(),
+            torch.nn.Linear(2 * wide, 2 * wide), torch.nn.ReLU(),
+            torch.nn.Linear(2 * wide, 10)).to(DEVICE)
         self.optimizer = torch.optim.Adam(self.model.parameters())
-        self.call = torch.compile(self.model, backend="aot_eager") \
+        how = {} if DEVICE == "cuda" else {"backend": "aot_eager"}
+        self.call = torch.compile(self.model, **how) \
             if compiled else self.model
         self.batches = None
         if loader:
             self.batches = iter(torch.utils.data.DataLoader(
                 _SlowRows(torch), batch_size=64))
-        self.x = torch.randn(64, 256)
+        self.x = torch.randn(wide // 4, wide, device=DEVICE)
 
     def step(self):
-        x = next(self.batches) if self.batches else self.x
+        x = next(self.batches).to(DEVICE) if self.batches else self.x
         self.optimizer.zero_grad()
-        self.call(x).square().mean().backward()
+        loss = self.call(x).square().mean()
+        loss.backward()
         self.optimizer.step()
+        self.steps += 1
+        if self.steps % self.looks == 0:
+            loss.item()
 
     def profile(self):
         import torch.profiler as p
-        self.p = p.profile(activities=[p.ProfilerActivity.CPU])
+        kinds = [p.ProfilerActivity.CPU] + (
+            [p.ProfilerActivity.CUDA] if DEVICE == "cuda" else [])
+        self.p = p.profile(activities=kinds)
         self.p.start()
 
     def stop(self):
@@ -136,10 +149,24 @@ class Jax:
         shutil.rmtree(self.folder)
 
 
+def means(times, looks):
+    """The program's own step where it looks at the device now and then: the
+    mean of the steps between two looks."""
+    if looks == 1:
+        return times
+    out = []
+    for i in range(0, len(times), looks):
+        part = times[i:i + looks]
+        out += [sum(part) / len(part)] * len(part)
+    return out
+
+
 PROGRAMS = {
     "torch-eager": lambda: Torch(),
     "torch-compiled": lambda: Torch(compiled=True),
     "torch-input": lambda: Torch(loader=True),
+    "torch-ahead": lambda: Torch(wide=4096 if DEVICE == "cuda" else 256,
+                                 looks=50),
     "tf-eager": lambda: TensorFlow(),
     "tf-function": lambda: TensorFlow(graph=True),
     "jax-jit": lambda: Jax(),
@@ -158,7 +185,7 @@ def main():
         times.append(time.perf_counter_ns() - begin)
         if i == last:
             program.stop()
-    print(json.dumps(times))
+    print(json.dumps(means(times, getattr(program, "looks", 1))))
 
 
 if __name__ == "__main__":

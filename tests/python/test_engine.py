@@ -53,6 +53,20 @@ class Recorder:
     def instant(self, name):
         self.spans.append(name)
 
+    def async_begin(self, name, kind=0):
+        self.asyncs = getattr(self, "asyncs", [])
+        self.asyncs.append([name, self.open, len(self.steps), None])
+        return self.asyncs[-1]
+
+    def async_end(self, span):
+        span[3] = len(self.steps)
+
+    def laps(self):
+        """How many steps were in each stretch between idle devices."""
+        return [end - begin for name, _, begin, end in
+                getattr(self, "asyncs", ())
+                if "idle device" in name and end is not None]
+
     def begin(self, name, kind=0):
         pass
 
@@ -68,6 +82,7 @@ class Recorder:
 
 class Driver:
     name = "fake"
+    queue = False       # does work wait in a queue of its device?
 
     def __init__(self):
         self.log, self.fails = [], False
@@ -98,8 +113,11 @@ class Driver:
             pass
         return [stem + ".xplane.pb"]
 
+    def has_queue(self):
+        return self.queue
+
     def sync(self):
-        pass
+        self.log.append("sync")
 
     def rank(self):
         return None
@@ -138,7 +156,7 @@ def test_optimizer_steps_that_were_asked_for_are_traced():
     e, d = made(steps="10..12")
     turn(e, [ADAM], 20)
     assert marks(d) == [10, 11, 12], d.log
-    assert d.log[:3] == ["prepare", "start 10", "mark 10"], d.log
+    assert d.log[:4] == ["prepare", "sync", "start 10", "mark 10"], d.log
     assert d.log[-2:] == ["unmark", "stop"], d.log
     assert os.path.basename(e.paths[0]).endswith(".step10.xplane.pb")
 
@@ -367,6 +385,31 @@ def test_every_step_goes_to_the_recorder():
     turn(e, [ADAM], 9)
     assert e.native.steps == [2, 3, 4, 5, 6, 7, 8, 9], e.native.steps
     assert e.native.began
+
+
+def test_a_device_with_a_queue_is_waited_for_a_few_times():
+    e, d = made(steps="1000")
+    d.queue = True
+    turn(e, [ADAM], 600)
+    assert e.native.laps() == [8, 16, 32, 64, 64, 64], e.native.laps()
+    waits = [s for s in e.native.asyncs if "waits for the device" in s[0]]
+    assert len(waits) == 6 and d.log.count("sync") == 12, d.log
+    # between two steps: what a wait takes is in none
+    assert all(s[1] is None for s in e.native.asyncs), e.native.asyncs
+
+
+def test_nobody_waits_where_no_device_has_a_queue():
+    e, d = made(steps="1000")
+    turn(e, [ADAM], 600)
+    assert not e.native.laps() and "sync" not in d.log, d.log
+
+
+def test_a_window_ends_a_stretch_and_is_in_none():
+    e, d = made(steps="40..42")
+    d.queue = True
+    turn(e, [ADAM], 600)
+    assert e.native.laps()[:4] == [8, 16, 13, 64], e.native.laps()
+    assert d.log.index("sync") < d.log.index("start 40")
 
 
 def test_windows_are_read_as_the_recorder_reads_them():

@@ -104,7 +104,7 @@ def check_budget(cc, tmp):
     for work, bound in BOUNDS[cc].items():
         most = bound * (1 + SLACK)
         calls = Counted(exe, work, tmp)
-        for _ in range(8):
+        for _ in range(24):
             n = calls.again() - nothing
             if n <= most:
                 break

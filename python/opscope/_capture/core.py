@@ -19,6 +19,7 @@ import time
 from urllib.parse import quote
 
 from . import leader
+from .laps import Laps
 from .window import FOREVER, Window
 
 FEW_STEPS = 3           # a window of its own choice has at least so many ...
@@ -109,6 +110,7 @@ class Engine:
         self._passed = False    # the rest of a range is not wanted any more
         self._fed = None        # the loader that gave the last batch
         self._uneven = False    # it chose steps that were not even
+        self._laps = Laps(native)
         self._lock = threading.RLock()
 
     # --- what drivers call ------------------------------------------------
@@ -415,10 +417,12 @@ class Engine:
             return
         if self._is_wanted(number, now):
             self._open_window(number)
-        elif not self._prepared and self._is_wanted(number + 1, now):
+            return
+        if not self._prepared and self._is_wanted(number + 1, now):
             self._prepare()
-        else:
-            self._next = self._quiet_until(number)
+            return
+        self._laps.turn(number, self._in_use())
+        self._next = min(self._quiet_until(number), self._laps.next)
 
     def _quiet_until(self, number):
         """The first step at which there is something to decide: steps before
@@ -529,6 +533,7 @@ class Engine:
             return
         if not self._prepared:
             self._prepare()
+        self._laps.end(drivers)
         self._until, self._deadline = 0, 0
         if self.window is None and not self.want.everything:
             t = sorted(self._times[-EVEN_STEPS:])

@@ -296,6 +296,10 @@ class Driver:
 
     # --- the device and the job --------------------------------------------
 
+    def has_queue(self):
+        """XLA has one on every device, a CPU is one."""
+        return self._is_in_use()
+
     def sync(self):
         """Waits for what the program has launched. No operation of our own:
         it would be compiled, and be part of the trace."""

@@ -390,6 +390,9 @@ class Driver:
         return bool(c is not None and getattr(c, "_initialized", False)
                     and self.tf.config.list_logical_devices("GPU"))
 
+    def has_queue(self):
+        return self._has_gpu()
+
     def sync(self):
         try:
             if self._has_gpu():

@@ -726,14 +726,23 @@ class Driver:
                                 "written: %s: %s" % (type(e).__name__, e))
             return []
 
-    def sync(self):
+    def _devices(self):
+        """The kinds of devices that are in use, each with a queue of its
+        own."""
         for name in ("cuda", "xpu"):
             device = getattr(self.torch, name, None)
             if device is None or not getattr(device, "is_initialized",
                                              _never)():
                 continue
             if name != "cuda" or not self._is_capturing():
-                device.synchronize()
+                yield device
+
+    def has_queue(self):
+        return any(True for _ in self._devices())
+
+    def sync(self):
+        for device in self._devices():
+            device.synchronize()
 
     def rank(self):
         """(rank, world), as soon as torch.distributed knew it: at the end of a

@@ -108,25 +108,33 @@ static bool spread(struct result *into, const struct result *r,
 static void put_bare(struct result *r, const struct result *steps,
                      int64_t recorded) {
     int64_t bare[SPREAD], low[SPREAD], high[SPREAD], measured[SPREAD];
-    int64_t of[SPREAD];
-    char mid[96], was[48], how[200] = "", *text;
+    int64_t of[SPREAD], laps[SPREAD];
+    char mid[96], was[48], how[240] = "", *text;
     if (!spread(r, steps, "bare_us", bare)) return;
     human_time(recorded, was, sizeof was);
     if (spread(r, steps, "bare_measured_us", measured)) {
-        human_time(measured[MEDIAN], mid, sizeof mid);
+        struct bare_measured m = {.step = measured[MEDIAN], .laps = -1};
+        human_time(m.step, mid, sizeof mid);
         if (spread(r, steps, "bare_measured_steps", of) &&
             spread(r, steps, "bare_measured_low_us", low) &&
-            spread(r, steps, "bare_measured_high_us", high))
-            bare_measured_text(&(struct bare_measured){measured[MEDIAN],
-                                                       of[MEDIAN], low[MEDIAN],
-                                                       high[MEDIAN]},
-                               how, sizeof how);
-        text = measured[MEDIAN] < recorded
-                   ? arena_fmt(&r->arena, "%s, measured%s", mid, how)
-                   : arena_fmt(&r->arena,
-                               "measured bare %s%s, recorded %s: profiled "
-                               "steps were not slower",
-                               mid, how, was);
+            spread(r, steps, "bare_measured_high_us", high)) {
+            m.steps = of[MEDIAN];
+            m.low = low[MEDIAN];
+            m.high = high[MEDIAN];
+            if (spread(r, steps, "bare_measured_laps", laps))
+                m.laps = laps[MEDIAN];
+            bare_measured_text(&m, how, sizeof how);
+        }
+        if (bare_is_handing_over(&m, recorded))
+            text = arena_fmt(&r->arena, "%s, measured%s; %s to hand it over",
+                             mid, how, was);
+        else if (m.step < recorded)
+            text = arena_fmt(&r->arena, "%s, measured%s", mid, how);
+        else
+            text = arena_fmt(&r->arena,
+                             "measured bare %s%s, recorded %s: profiled "
+                             "steps were not slower",
+                             mid, how, was);
     } else if (recorded - bare[MEDIAN] <= recorded / 100 * FELT) {
         return;
     } else if (spread(r, steps, "bare_low_us", low) &&

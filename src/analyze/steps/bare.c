@@ -170,19 +170,32 @@ static int64_t told_us(const struct trace *t, uint32_t source,
     return ok ? (int64_t)(us * (double)PS_PER_US + 0.5) : -1;
 }
 
+/* Returns the count that a fact tells; -1 if it tells none. */
+static int64_t told_count(const struct trace *t, uint32_t source,
+                          const char *fact) {
+    const char *text = trace_meta_get(t, source, fact);
+    long long n = text != NULL ? atoll(text) : 0;
+    return n > 0 ? n : -1;
+}
+
 /* Returns what somebody measured without the profiler. */
 static struct bare_measured measured_of(const struct trace *t,
                                         uint32_t source) {
-    struct bare_measured m = {-1, -1, -1, -1};
+    struct bare_measured m = {-1, -1, -1, -1, -1};
     /* it is of the program's steps, not of a region that somebody asked for */
     if (t->sources[source].step_rule == STEPS_BY_REGION) return m;
     m.step = told_us(t, source, FACT_BARE_STEP_US);
     m.low = told_us(t, source, FACT_BARE_LOW_US);
     m.high = told_us(t, source, FACT_BARE_HIGH_US);
-    const char *text = trace_meta_get(t, source, FACT_BARE_STEPS);
-    long long n = text != NULL ? atoll(text) : 0;
-    if (n > 0 && 0 < m.low && m.low <= m.step && m.step <= m.high) m.steps = n;
+    int64_t n = told_count(t, source, FACT_BARE_STEPS);
+    if (n <= 0 || m.low <= 0 || m.low > m.step || m.step > m.high) return m;
+    m.steps = n;
+    m.laps = told_count(t, source, FACT_BARE_LAPS);
     return m;
+}
+
+bool bare_is_handing_over(const struct bare_measured *m, int64_t recorded) {
+    return m->laps > 0 && m->step / 2 > recorded;
 }
 
 void bare_measured_text(const struct bare_measured *m, char *buf, size_t n) {
@@ -190,6 +203,14 @@ void bare_measured_text(const struct bare_measured *m, char *buf, size_t n) {
     buf[0] = '\0';
     if (m->step <= 0 || m->steps <= 0) return;
     human_times(m->low, m->high, range, sizeof range);
+    if (m->laps > 0) {
+        snprintf(buf, n,
+                 " (mean of %lld steps that nobody traced, whose program runs "
+                 "ahead of its device; %lld stretch%s of them: %s a step)",
+                 (long long)m->steps, (long long)m->laps,
+                 m->laps == 1 ? "" : "es", range);
+        return;
+    }
     snprintf(buf, n,
              " (median of %lld step%s that nobody traced; 8 of 10 take "
              "%s)",

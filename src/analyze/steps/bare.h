@@ -35,9 +35,12 @@ struct bare_step {
 
 /* What somebody measured of a source's steps, ps; -1: nobody did. */
 struct bare_measured {
-    int64_t step;      /* the median */
+    int64_t step;      /* the median; with laps the mean of the middle one */
     int64_t steps;     /* of how many; -1: not told, nor the others */
-    int64_t low, high; /* one in ten is below, one in ten above */
+    int64_t low, high; /* one in ten is below, one in ten above; with laps
+                          the least and the most mean of one */
+    int64_t laps;      /* stretches from an idle device to an idle device, where
+                          the program runs ahead of it; else -1 */
 };
 
 /* Of a whole trace. */
@@ -45,6 +48,9 @@ struct bare {
     struct bare_step *steps;        /* by step */
     struct bare_measured *measured; /* by source */
 };
+
+/* Is the step as recorded only what the program takes to hand it over? */
+bool bare_is_handing_over(const struct bare_measured *m, int64_t recorded);
 
 /* Says, in parentheses, how it was measured: "" if that is not told. */
 void bare_measured_text(const struct bare_measured *m, char *buf, size_t n);

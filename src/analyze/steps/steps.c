@@ -249,6 +249,11 @@ static void steps_columns(struct result *r, const struct trace *t, enum by by) {
          "One in ten of them took less than this.", COL_TIME, COL_DETAIL},
         {"bare_measured_high_us", "measured, high", "us",
          "One in ten of them took more than this.", COL_TIME, COL_DETAIL},
+        {"bare_measured_laps", "measured in", NULL,
+         "Stretches of them from an idle device to an idle device, where the "
+         "program runs ahead of it: it is the mean of the middle one then, and "
+         "low and high are the least and the most.",
+         COL_INT, COL_DETAIL},
         {"host_events", "events", NULL,
          "Host events that the profiler recorded in it: each costs time.",
          COL_INT, COL_DETAIL},
@@ -286,6 +291,7 @@ static void put_bare(struct result *r, const struct bare_step *b,
         cell_int(r, "bare_measured_steps", m->steps);
         cell_int(r, "bare_measured_low_us", m->low);
         cell_int(r, "bare_measured_high_us", m->high);
+        if (m->laps > 0) cell_int(r, "bare_measured_laps", m->laps);
     }
     cell_int(r, "host_events", b->events);
 }
@@ -358,7 +364,7 @@ static void remark_bare(struct result *r, const struct steps *w, int64_t mid) {
     int64_t bare = MEDIAN(bare.bare);
     const struct bare_step *b = &w->rows[0].bare;
     const struct bare_measured *m = &w->bare->measured[w->rows[0].source];
-    char text[96], recorded[48], how[200];
+    char text[96], recorded[48], how[240];
     human_time(mid, recorded, sizeof recorded);
     if (m->step > 0) {
         human_time(m->step, text, sizeof text);
@@ -367,7 +373,9 @@ static void remark_bare(struct result *r, const struct steps *w, int64_t mid) {
                       "Measured without the profiler: %s%s; recorded: "
                       "%s%s.",
                       text, how, recorded,
-                      m->step >= mid ? ": profiled steps were not slower" : "");
+                      bare_is_handing_over(m, mid) ? ", to hand a step over"
+                      : m->step >= mid ? ": profiled steps were not slower"
+                                       : "");
         return;
     }
     if (b->how != BARE_ESTIMATED || mid - bare <= mid / 100 * FELT_PERCENT)

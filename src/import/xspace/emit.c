@@ -357,6 +357,9 @@ void xevent_emit(struct xpiece *w, const struct xline *l, struct xtracks *tr,
         else if (l->kind == XLINE_STREAM)
             trace_link_device(w->t, w->source, id, row);
     }
+    if (l->kind == XLINE_HOST && s.kind == SPAN_OP && fact_has(w, XSTAT_RUN) &&
+        fact_has(w, XSTAT_HLO_OP))
+        trace_run_hint(w->t, row, fact_int(w, XSTAT_RUN, 0));
     if (s.flags & SPAN_STEPMARK)
         trace_step_hint(w->t, row, step_number(w, n, tr));
     else if (fact_has(w, XSTAT_GROUP) && l->kind == XLINE_HOST)
