@@ -33,14 +33,15 @@
 #define FACT_BARE_LOW_US  "opscope_bare_low_us"
 #define FACT_BARE_HIGH_US "opscope_bare_high_us"
 /* If it is a mean instead, since the program runs ahead of its device: of how
- * many stretches of steps it is the middle one; the least and the most are the range. */
+ * many stretches of steps it is the middle one; the least and the most are the
+ * range. */
 #define FACT_BARE_LAPS "opscope_bare_laps"
 
 /* The name of the span, of opscope's own recording, over which a framework's
  * tracer ran begins so. */
 #define SPAN_TRACED_BY "opscope: traced by "
-/* The names of two others of it: a stretch of steps between two moments at which
- * the device had nothing to do, and the wait for the second of these. */
+/* The names of two others of it: a stretch of steps between two moments at
+ * which the device had nothing to do, and the wait for the second of these. */
 #define SPAN_LAP      "opscope: steps from an idle device to an idle device"
 #define SPAN_LAP_WAIT "opscope: waits for the device"
 /* An instant behind the end of a program's last step: what looks like one

@@ -5,7 +5,6 @@
 #include "base/array.h"
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +60,22 @@ char *hook_python_path(void) {
     return path;
 }
 
-char hook_kept_out(char *const argv[]) {
+static bool is_python(char *const argv[]) {
     const char *slash = argv[0] != NULL ? strrchr(argv[0], '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : argv[0];
-    if (name == NULL || strncmp(name, "python", 6) != 0) return 0;
+    return name != NULL && strncmp(name, "python", 6) == 0;
+}
+
+bool hook_lacks_package(char *const argv[]) {
+    if (!is_python(argv)) return false;
+    char *site = site_folder();
+    bool lacks = site == NULL;
+    free(site);
+    return lacks;
+}
+
+char hook_kept_out(char *const argv[]) {
+    if (!is_python(argv)) return 0;
     for (size_t i = 1; argv[i] != NULL && argv[i][0] == '-'; i++) {
         if (argv[i][1] == '-' || argv[i][1] == '\0') break;
         for (const char *p = argv[i] + 1; *p != '\0'; p++) {

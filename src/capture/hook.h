@@ -5,10 +5,15 @@
 #ifndef CAPTURE_HOOK_H
 #define CAPTURE_HOOK_H
 
+#include <stdbool.h>
+
 /* Returns the value for PYTHONPATH: our folder, then what it was. NULL if
  * opscope's Python package is not beside this program, or there is no memory.
  * The caller frees. */
 char *hook_python_path(void);
+
+/* Does the command run Python, and is there no package beside this program? */
+bool hook_lacks_package(char *const argv[]);
 
 /* Returns the option of `python -I`, -E or -S in a command, by which Python
  * does not look at PYTHONPATH or at sitecustomize; 0 if there is none. */

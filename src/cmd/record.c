@@ -162,6 +162,10 @@ static void finish(const struct opts *o, const struct run_spec *l,
              "python -%c leaves opscope out, which comes by PYTHONPATH: no "
              "framework was looked at",
              hook_kept_out(l->argv));
+    else if (hook_lacks_package(l->argv))
+        tell(o, "opscope's Python package is not beside this program: no "
+                "framework was looked at (`make python` builds it, `pip "
+                "install .` installs both)");
     tell(o, "recorded in %s", dir->path);
     bool show = !opts_flag(o, "quiet") && !opts_flag(o, "no-overview");
     if (show && overview(o, dir->path, &e) != 0 && e.text[0] != '\0')

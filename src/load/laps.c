@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How long steps take that the program only hands over. Where it runs ahead of a
- * device, the time from one step's begin to the next one's is that of the
+ * How long steps take that the program only hands over. Where it runs ahead of
+ * a device, the time from one step's begin to the next one's is that of the
  * handing over, until the queue is full or somebody looks at a result. But the
  * time between two moments at which the device had nothing left to do, by the
  * steps that were begun in between, is the step, whoever waited when.

@@ -215,9 +215,9 @@ static void measure(const struct traced *p) {
     free(steps);
 }
 
-/* Puts what lies outside of the captures where nothing is counted; and the steps
- * themselves, the waits for batches and what is ours: captures have the first
- * two, too. */
+/* Puts what lies outside of the captures where nothing is counted; and the
+ * steps themselves, the waits for batches and what is ours: captures have the
+ * first two, too. */
 static void put_aside(struct traced *p) {
     struct trace *own = p->own->t;
     str_id wait = strs_find(&own->strs, bytes_of(SPAN_INPUT_WAIT));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs of compiled programs that the host executes beside the thread that called
- * them: XLA on a CPU. The call only hands the program over, so the caller runs
- * ahead as it does of a device, and a step is over when what was called in it
- * is.
+ * Runs of compiled programs that the host executes beside the thread that
+ * called them: XLA on a CPU. The call only hands the program over, so the
+ * caller runs ahead as it does of a device, and a step is over when what was
+ * called in it is.
  *
  * A run's ops carry its number. Numbers are given out as calls are made, so the
  * k-th number is that of the k-th call, if there are as many of both and no run

@@ -3,6 +3,7 @@
 # opscope record: the program must not notice it: what it reads and writes, its
 # descriptors; and the folders that are written to.
 
+bats_require_minimum_version 1.5.0
 load record
 
 @test "record: stdin and stdout are the program's, ours goes to stderr" {
@@ -24,6 +25,15 @@ for i in range(400000): print("line", i)
 print("end", file=sys.stderr)' > out 2> err
     [ "$(wc -l < out)" -eq 400000 ]
     [ "$(cat err)" = end ]
+}
+
+@test "record: Python without the package beside the program is told" {
+    cp "$OPSCOPE" alone
+    run -0 --separate-stderr ./alone record -o logs -- $py -c 'print(1)'
+    [ "$output" = 1 ]
+    [[ "$stderr" == *"Python package is not beside this program"* ]]
+    run -0 --separate-stderr ./alone record -o logs -- true
+    [[ "$stderr" != *"Python package"* ]]
 }
 
 @test "record: closed descriptors stay closed, and ours are not inherited" {
