@@ -272,6 +272,27 @@ def test_an_evaluation_before_training_is_no_step():
     assert e.native.spans[-1] == engine.ANEW and e.step == 31, e.step
 
 
+def test_the_first_steps_stay_when_their_optimizer_leads():
+    """A loop with a tape: nobody made the optimizer known before its second
+    step ended. The steps until then were steps of training."""
+    tape = [("begins", "call", "tape"), ("ended", "call", "tape"), ADAM]
+    for steps, want in (("1..3", [1, 2, 3]), ("1,10,20", [1, 10, 20])):
+        e, d = made(steps=steps)
+        e.ready(0)
+        turn(e, tape, 30)
+        assert marks(d) == e.taken == want, (steps, d.log)
+        assert all(os.path.exists(p) for p in e.paths), e.paths
+        assert engine.ANEW not in e.native.spans and e.step == 31
+
+
+def test_two_batches_of_an_evaluation_are_no_steps():
+    e, d = made(steps="1..3")
+    turn(e, [("begins", "loader", "check")], 2)
+    turn(e, [("begins", "loader", "train"), ADAM], 10)
+    assert engine.ANEW in e.native.spans, e.native.spans
+    assert e.taken == [3], d.log
+
+
 def test_models_are_no_steps_once_there_is_an_optimizer():
     e, d = made(steps="5..6")
     turn(e, [("begins", "model", "m")], 3)

@@ -297,13 +297,14 @@ class Engine:
         """Makes it the leader, unless a window hangs on another one that is
         still at work."""
         lead = self.lead
-        trains = lead is not None and source.kind == "optimizer" != lead.kind
-        if self._open and lead is not None:
-            if source.alone < GONE and not trains:
-                return False
-            self._close_window()
-        if trains:
-            self._anew()
+        if lead is not None and not leader.ends_its_steps(source, lead):
+            trains = source.kind == "optimizer" != lead.kind
+            if self._open:
+                if source.alone < GONE and not trains:
+                    return False
+                self._close_window()
+            if trains:
+                self._anew()
         self.lead = source
         self._times.clear()
         self._began = self._next = 0
