@@ -233,6 +233,16 @@ def test_the_dearest_function_is_the_step():
     assert e.lead.key == "train" and e.step == 30, (e.lead.key, e.step)
 
 
+def test_a_call_that_prepares_shifts_no_step():
+    """A session initializes its variables, then runs; the n-th run is n."""
+    e, d = made(steps="10..11")
+    for key in ["init"] + ["run"] * 9:
+        turn(e, [("begins", "call", key), ("ended", "call", key)])
+    assert marks(d) == [], d.log
+    turn(e, [("begins", "call", "run"), ("ended", "call", "run")])
+    assert marks(d) == [10] and e.step == 10, d.log
+
+
 def test_without_steps_a_few_are_taken_when_they_are_even():
     e, d = made()
     for ms in (900, 400, 100, 50, 20, 11, 10, 10, 10, 10, 10, 10):

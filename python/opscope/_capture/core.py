@@ -362,8 +362,10 @@ class Engine:
             if in_turn or source.kind == "optimizer" != lead.kind:
                 number = source.count + source.ends
             else:
-                # after the leader: of an optimizer it is the second signal
+                # after the leader: of an optimizer it is the second signal.
+                # What ran less often than this one was a preparation
                 number = self.step + (source.count if source.ends else 1)
+                number = max(number, source.count + source.ends)
         source.last_before = source.last
         if self._ready:     # its first step was opened before it was seen
             self._ready = False
