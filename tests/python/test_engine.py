@@ -282,6 +282,23 @@ def test_an_evaluation_before_training_is_no_step():
     assert e.native.spans[-1] == engine.ANEW and e.step == 31, e.step
 
 
+def test_who_computes_is_traced_and_hears_of_the_wait():
+    """TensorFlow loads the data, JAX trains."""
+    e, d = made(steps="10..11")
+    d.name, jax = "tensorflow", Driver()
+    jax.name = "jax"
+    jax.input_begins = lambda: jax.log.append("waits")
+    e.add_driver(jax, None)
+    for _ in range(20):
+        turn(e, [("begins", "loader", ("tensorflow", 1))])
+        e.input_begins()
+        e.input_ended()
+        turn(e, [("begins", "call", ("jax", 2)), ("ended", "call",
+                                                  ("jax", 2))])
+    assert e.lead.kind == "loader" and marks(jax) == [10, 11], jax.log
+    assert not marks(d) and jax.log.count("waits") == 2, (d.log, jax.log)
+
+
 def test_the_first_steps_stay_when_their_optimizer_leads():
     """A loop with a tape: nobody made the optimizer known before its second
     step ended. The steps until then were steps of training."""

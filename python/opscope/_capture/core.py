@@ -35,6 +35,7 @@ DEMAND_STEPS = 3
 GONE = 3                # signals of another one: the leader is at work no more
 NO_STEP = "opscope: no step begins here"    # as src/base/facts.h has these
 ANEW = "opscope: steps are counted anew"
+INPUT_WAIT = "input: waits for a batch"
 
 _now = time.perf_counter_ns
 
@@ -205,10 +206,16 @@ class Engine:
         self._times.clear()
 
     def input_begins(self):
+        """The program waits for a batch, of a loader whose framework does not
+        trace: who does hears of it."""
         if self._recording:
-            self.native.begin("input: waits for a batch", 1)
+            self.native.begin(INPUT_WAIT, 1)
+        if self._open:
+            self._tell_drivers("input_begins")
 
     def input_ended(self):
+        if self._open:
+            self._tell_drivers("input_ended")
         if self._recording:
             self.native.end()
 
@@ -519,11 +526,22 @@ class Engine:
             used = list(self.drivers)
         names = {d.name for d in used}
         if {"tensorflow", "jax"} <= names:
-            lead = self.lead.key if self.lead else None
-            lead = lead[0] if isinstance(lead, tuple) else "tensorflow"
-            other = "tensorflow" if lead == "jax" else "jax"
+            other = "tensorflow" if self._computes() == "jax" else "jax"
             used = [d for d in used if d.name != other]
         return [d for d in used if d.name not in self._foreign]
+
+    def _computes(self):
+        """Which of TensorFlow and JAX trains: that of the steps. Of batches,
+        and of the program's own marks, nobody knows by themselves: the one
+        whose calls take more time. TensorFlow may only load the data."""
+        lead = self.lead
+        if lead is not None and lead.kind not in ("loader", "explicit"):
+            return lead.key[0] if isinstance(lead.key, tuple) else "tensorflow"
+        spent = {"tensorflow": 0, "jax": 0}
+        for (kind, key), source in self.sources.items():
+            if kind != "loader" and isinstance(key, tuple) and key[0] in spent:
+                spent[key[0]] += source.spent + source.count
+        return max(spent, key=spent.get)
 
     def _open_window(self, number, mark=True):
         drivers = self._in_use()

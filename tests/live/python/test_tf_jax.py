@@ -196,6 +196,35 @@ def test_the_iterator_of_several_devices_is_no_python_generator():
         assert "Python generator" not in str(run.rows("hints"))
 
 
+JAX_FED_BY_TF = """
+import time
+import jax, jax.numpy as jnp, tensorflow as tf
+def slow(n):
+    time.sleep(0.02)
+    return tf.ones([32, 64])
+data = tf.data.Dataset.range(40).map(
+    lambda n: tf.py_function(slow, [n], tf.float32))
+@jax.jit
+def train(w, x):
+    return w - 0.01 * jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+w = jnp.ones((64, 64))
+for x in data.as_numpy_iterator():
+    w = train(w, x)
+"""
+
+
+def test_jax_fed_by_tensorflow_has_the_ops_of_jax():
+    _need("tensorflow")
+    _need("jax")
+    with _recorded(JAX_FED_BY_TF) as run:
+        assert _numbers(run) == [10, 11, 12], (_numbers(run), run.err[-300:])
+        counts = _counts(run.rows("ops", "--top", "0"))
+        assert any(n.startswith("dot") for n in counts), counts
+        assert "input-bound" in [r["id"] for r in run.rows("hints")]
+        waits = [r["input_us"] for r in run.rows("steps")]
+        assert min(waits) > 15000, waits
+
+
 def test_an_eager_loop_with_memory_and_stacks():
     _need("tf_module.py")
     with _recorded("tf_module.py", (*STEPS, "--memory", "--shapes",
