@@ -8,11 +8,14 @@ It runs on whatever Keras runs on: TensorFlow, PyTorch or JAX."""
 
 import importlib
 import sys
+import weakref
 
 from . import _capture, recording
 from ._opscope import Error
 
 __all__ = ["Callback", "batches_of"]
+
+_in_fit = None      # weakly, the callback whose recording is on in a fit()
 
 
 def _base():
@@ -72,6 +75,14 @@ def batches_of(given):
     return first, last
 
 
+def _end_of_a_dead_fit():
+    """Ends the recording of a callback that an exception left in its fit():
+    a notebook may hold it, in the traceback, for as long as it runs."""
+    callback = _in_fit() if _in_fit is not None else None
+    if callback is not None:
+        callback.end()
+
+
 def Callback(log_dir="logs", profile_batch=(100, 102), memory=False,
              shapes=False, stacks=False):
     """A Keras callback that profiles these batches of fit() into log_dir, and
@@ -87,12 +98,18 @@ def Callback(log_dir="logs", profile_batch=(100, 102), memory=False,
         def on_train_begin(self, logs=None):
             if batches is None or self._profile is not None:
                 return
+            _end_of_a_dead_fit()
             self._profile = recording.profile(
                 log_dir, steps="%d..%d" % batches, memory=memory,
                 shapes=shapes, stacks=stacks)
             self._profile.start()
             self.folder = self._profile.folder
             _capture.keras_hook.watch_loaded(_capture.engine)
+
+        def on_epoch_begin(self, epoch, logs=None):
+            global _in_fit
+            if self._profile is not None and recording.is_on(self.folder):
+                _in_fit = weakref.ref(self)
 
         def on_train_batch_end(self, batch, logs=None):
             self._seen += 1
@@ -105,18 +122,23 @@ def Callback(log_dir="logs", profile_batch=(100, 102), memory=False,
         def on_train_end(self, logs=None):
             if self._profile is None:
                 return
-            self._profile.stop()
-            self.problems = self._profile.problems
+            self.end()
             if self._seen < batches[0]:
                 self.problems.append(
                     "fit() ended after batch %d, before batch %d that was to "
                     "be profiled" % (self._seen, batches[0]))
 
+        def end(self):
+            """Ends the recording, if it goes on. The end of fit() does."""
+            if self._profile is not None:
+                self._profile.stop()
+                self.problems = list(self._profile.problems)
+
         def __del__(self):
             # training that an exception ended left its recording open
-            if self._profile is not None and recording is not None \
+            if recording is not None and self._profile is not None \
                     and recording.is_on(self.folder):
-                self._profile.stop()
+                self.end()
 
         def open(self):
             """What was recorded, as opscope.open() gives it."""

@@ -173,7 +173,7 @@ class profile(Analyses):
         return self
 
     def stop(self):
-        if self.folder is not None:
+        if is_on(self.folder):
             stop()
             self.problems = list(self._engine.problems)
         return self.folder

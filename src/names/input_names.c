@@ -87,6 +87,8 @@ bool input_is_prefetch(struct bytes name) {
 }
 
 bool input_is_parallel(struct bytes name) {
-    return word_in("::Parallel", name) || word_in("MapAndBatch", name) ||
-           name_loader(name) == LOADER_WORKERS;
+    if (!name_is_iterator(name)) return name_loader(name) == LOADER_WORKERS;
+    size_t at = last_part(name);
+    struct bytes last = {name.p + at, name.n - at};
+    return BYTES_STARTS(last, "Parallel") || BYTES_STARTS(last, "MapAndBatch");
 }

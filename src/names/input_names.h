@@ -56,8 +56,8 @@ extern const char input_async_run[], input_async_work[];
  * arguments. */
 extern const char input_root[];
 
-/* Does a pipeline with a stage of that name run ahead of the program, and does
- * it make several elements at once? */
+/* Does a pipeline with a stage of that name run ahead of the program, and can
+ * that stage itself make several elements at once? */
 bool input_is_prefetch(struct bytes name);
 bool input_is_parallel(struct bytes name);
 

@@ -100,6 +100,7 @@ def test_options_are_a_dict_that_knows_its_keys():
     for key, value in (("min_bytes", -1), ("min_bytes", "much"),
                        ("min_bytes", 1.5), ("order_by", "size"),
                        ("select", ["size"]), ("step", "x"), ("step", -2),
+                       ("select", None), ("start_name_regexes", 5),
                        ("show_name_regexes", ["("]), ("scope", 3),
                        ("output", "file"), ("output", "printer"),
                        ("profile_steps", "a"), ("profile_steps", []),

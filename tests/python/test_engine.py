@@ -251,6 +251,16 @@ def test_the_dearest_function_is_the_step():
     assert e.lead.key == "train" and e.step == 30, (e.lead.key, e.step)
 
 
+def test_a_call_that_prepares_shifts_no_step():
+    """A session initializes its variables, then runs; the n-th run is n."""
+    e, d = made(steps="10..11")
+    for key in ["init"] + ["run"] * 9:
+        turn(e, [("begins", "call", key), ("ended", "call", key)])
+    assert marks(d) == [], d.log
+    turn(e, [("begins", "call", "run"), ("ended", "call", "run")])
+    assert marks(d) == [10] and e.step == 10, d.log
+
+
 def test_without_steps_a_few_are_taken_when_they_are_even():
     e, d = made()
     for ms in (900, 400, 100, 50, 20, 11, 10, 10, 10, 10, 10, 10):
@@ -288,6 +298,44 @@ def test_an_evaluation_before_training_is_no_step():
     assert marks(d)[-10:] == list(range(5, 15)), d.log
     assert e.taken == list(range(5, 15)) and len(e.paths) == 1, e.paths
     assert e.native.spans[-1] == engine.ANEW and e.step == 31, e.step
+
+
+def test_who_computes_is_traced_and_hears_of_the_wait():
+    """TensorFlow loads the data, JAX trains."""
+    e, d = made(steps="10..11")
+    d.name, jax = "tensorflow", Driver()
+    jax.name = "jax"
+    jax.input_begins = lambda: jax.log.append("waits")
+    e.add_driver(jax, None)
+    for _ in range(20):
+        turn(e, [("begins", "loader", ("tensorflow", 1))])
+        e.input_begins()
+        e.input_ended()
+        turn(e, [("begins", "call", ("jax", 2)), ("ended", "call",
+                                                  ("jax", 2))])
+    assert e.lead.kind == "loader" and marks(jax) == [10, 11], jax.log
+    assert not marks(d) and jax.log.count("waits") == 2, (d.log, jax.log)
+
+
+def test_the_first_steps_stay_when_their_optimizer_leads():
+    """A loop with a tape: nobody made the optimizer known before its second
+    step ended. The steps until then were steps of training."""
+    tape = [("begins", "call", "tape"), ("ended", "call", "tape"), ADAM]
+    for steps, want in (("1..3", [1, 2, 3]), ("1,10,20", [1, 10, 20])):
+        e, d = made(steps=steps)
+        e.ready(0)
+        turn(e, tape, 30)
+        assert marks(d) == e.taken == want, (steps, d.log)
+        assert all(os.path.exists(p) for p in e.paths), e.paths
+        assert engine.ANEW not in e.native.spans and e.step == 31
+
+
+def test_two_batches_of_an_evaluation_are_no_steps():
+    e, d = made(steps="1..3")
+    turn(e, [("begins", "loader", "check")], 2)
+    turn(e, [("begins", "loader", "train"), ADAM], 10)
+    assert engine.ANEW in e.native.spans, e.native.spans
+    assert e.taken == [3], d.log
 
 
 def test_models_are_no_steps_once_there_is_an_optimizer():

@@ -36,6 +36,7 @@ DEMAND_STEPS = 3
 GONE = 3                # signals of another one: the leader is at work no more
 NO_STEP = "opscope: no step begins here"    # as src/base/facts.h has these
 ANEW = "opscope: steps are counted anew"
+INPUT_WAIT = "input: waits for a batch"
 
 _now = time.perf_counter_ns
 
@@ -207,10 +208,16 @@ class Engine:
         self._times.clear()
 
     def input_begins(self):
+        """The program waits for a batch, of a loader whose framework does not
+        trace: who does hears of it."""
         if self._recording:
-            self.native.begin("input: waits for a batch", 1)
+            self.native.begin(INPUT_WAIT, 1)
+        if self._open:
+            self._tell_drivers("input_begins")
 
     def input_ended(self):
+        if self._open:
+            self._tell_drivers("input_ended")
         if self._recording:
             self.native.end()
 
@@ -299,13 +306,14 @@ class Engine:
         """Makes it the leader, unless a window hangs on another one that is
         still at work."""
         lead = self.lead
-        trains = lead is not None and source.kind == "optimizer" != lead.kind
-        if self._open and lead is not None:
-            if source.alone < GONE and not trains:
-                return False
-            self._close_window()
-        if trains:
-            self._anew()
+        if lead is not None and not leader.ends_its_steps(source, lead):
+            trains = source.kind == "optimizer" != lead.kind
+            if self._open:
+                if source.alone < GONE and not trains:
+                    return False
+                self._close_window()
+            if trains:
+                self._anew()
         self.lead = source
         self._times.clear()
         self._began = self._next = 0
@@ -363,8 +371,10 @@ class Engine:
             if in_turn or source.kind == "optimizer" != lead.kind:
                 number = source.count + source.ends
             else:
-                # after the leader: of an optimizer it is the second signal
+                # after the leader: of an optimizer it is the second signal.
+                # What ran less often than this one was a preparation
                 number = self.step + (source.count if source.ends else 1)
+                number = max(number, source.count + source.ends)
         source.last_before = source.last
         if self._ready:     # its first step was opened before it was seen
             self._ready = False
@@ -520,11 +530,22 @@ class Engine:
             used = list(self.drivers)
         names = {d.name for d in used}
         if {"tensorflow", "jax"} <= names:
-            lead = self.lead.key if self.lead else None
-            lead = lead[0] if isinstance(lead, tuple) else "tensorflow"
-            other = "tensorflow" if lead == "jax" else "jax"
+            other = "tensorflow" if self._computes() == "jax" else "jax"
             used = [d for d in used if d.name != other]
         return [d for d in used if d.name not in self._foreign]
+
+    def _computes(self):
+        """Which of TensorFlow and JAX trains: that of the steps. Of batches,
+        and of the program's own marks, nobody knows by themselves: the one
+        whose calls take more time. TensorFlow may only load the data."""
+        lead = self.lead
+        if lead is not None and lead.kind not in ("loader", "explicit"):
+            return lead.key[0] if isinstance(lead.key, tuple) else "tensorflow"
+        spent = {"tensorflow": 0, "jax": 0}
+        for (kind, key), source in self.sources.items():
+            if kind != "loader" and isinstance(key, tuple) and key[0] in spent:
+                spent[key[0]] += source.spent + source.count
+        return max(spent, key=spent.get)
 
     def _open_window(self, number, mark=True):
         drivers = self._in_use()

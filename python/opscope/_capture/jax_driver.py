@@ -15,6 +15,7 @@ import tempfile
 
 from . import files, jax_calls
 from .calls import around, told_after, watch_parts
+from .core import INPUT_WAIT
 from .quiet import Quiet
 
 
@@ -27,7 +28,7 @@ class Driver:
         self.is_pending = False     # to be started once JAX is in use
         self._late = None
         self._engine = engine
-        self._marker = None
+        self._marker = self._wait = None
         self._marking = False           # a marker is ours
         self._program_marks = None      # the program's last marker
         self._ours = False
@@ -253,6 +254,17 @@ class Driver:
         marker, self._marker = self._marker, None
         if marker is not None:
             marker.__exit__(None, None, None)
+
+    def input_begins(self):
+        """The program waits for a batch that another framework loads."""
+        if self._folder is not None:
+            self._wait = self.jax.profiler.TraceAnnotation(INPUT_WAIT)
+            self._wait.__enter__()
+
+    def input_ended(self):
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            wait.__exit__(None, None, None)
 
     def stop(self, stem):
         self.is_pending = False

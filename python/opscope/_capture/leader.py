@@ -51,3 +51,11 @@ def takes_over(new, old):
         return new.count >= 3 and new.spent > 2 * old.spent
     # the program has gone over to another loader or model
     return new.alone >= 3
+
+
+def ends_its_steps(new, old):
+    """Did an optimizer end each of the leader's steps (a tape, then its
+    gradients applied)? Then these were steps of training, and their numbers
+    stay, and what was traced of them."""
+    return (new.kind == "optimizer" != old.kind and new.count == old.count
+            and old.last > new.last_before)

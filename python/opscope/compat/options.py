@@ -72,8 +72,17 @@ def _flag(key, value):
     return bool(value)
 
 
+def _texts(key, value, what):
+    """One text, or a list of them."""
+    try:
+        return [value] if isinstance(value, str) else list(value)
+    except TypeError:
+        raise OptionError("%s is a list of %s, not %r" %
+                          (key, what, value)) from None
+
+
 def _regexes(key, value):
-    texts = [value] if isinstance(value, str) else list(value)
+    texts = _texts(key, value, "regular expressions")
     for text in texts:
         try:
             re.compile(text)
@@ -98,7 +107,7 @@ def _order(key, value):
 
 
 def _select(key, value):
-    names = [value] if isinstance(value, str) else list(value)
+    names = _texts(key, value, "columns")
     for name in names:
         if name not in SELECTS:
             raise OptionError("select takes %s, not %r" %

@@ -73,8 +73,10 @@ def operations(marks, nodes, o):
     detailed = o["show_input_output"] or "input_shapes" in o["select"]
     lists = []
     for m in marks:
-        rows, like = op_rows(m, detailed)
+        rows, table = op_rows(m, detailed)
         lists.append(rows)
+        # what lacks is told of a mark in which something ran
+        like = table if rows or like is None else like
     rows = _rows.add_up(lists, ("name", "type", "kind", "shapes"))
     _know(rows, nodes, remarks)
     if not marks:       # what is known without a run

@@ -77,7 +77,8 @@ class _Rows:
         lines += self.remarks
         lines += ["not recorded: %s: %s" % (m["what"], m["why"])
                   for m in self.missing]
-        return lines + ["note: %s" % n["text"] for n in self.notes]
+        return lines + ["note: %d %s" % (n["count"], n["text"])
+                        for n in self.notes]
 
     def __arrow_c_stream__(self, requested_schema=None):
         import pyarrow

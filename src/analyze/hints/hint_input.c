@@ -47,14 +47,36 @@ static int64_t cpus_of(const struct hint_case *c) {
     return -1;
 }
 
+/* Does a stage that can make several elements at once do so? tf.data fuses a
+ * map that makes one at a time with the batch behind it, and says how many. */
+static bool makes_several(const struct trace *t, row_id row) {
+    return args_int(t, row, "parallelism", 2) > 1 ||
+           BYTES_IS(args_get(t, row, "autotune").text, "true");
+}
+
+/* Is a stage of that name, of any source, one that makes several at once? */
+static bool runs_parallel(const struct trace *t, str_id name) {
+    for (row_id r = 0; r < t->spans.n; r++)
+        if (t->spans.name[r] == name && makes_several(t, r)) return true;
+    return false;
+}
+
+/* tf.data calls Python by these ops. A generator stage without them is one of
+ * its own, as of the iterator that serves several devices. */
+static bool calls_python(const struct trace *t) {
+    return strs_find(&t->strs, bytes_of("PyFunc")) != STR_NONE ||
+           strs_find(&t->strs, bytes_of("EagerPyFunc")) != STR_NONE;
+}
+
 void hint_input_read(struct hint_case *c) {
     c->cpus = cpus_of(c);
     for (str_id id = 0; id < c->t->strs.n; id++) {
         if (!(c->t->name_class[id] & CLASS_INPUT)) continue;
         struct bytes name = strs_bytes(&c->t->strs, id);
         c->prefetches |= input_is_prefetch(name);
-        c->parallel |= input_is_parallel(name);
-        c->generator |= bytes_ends(name, "::Generator");
+        if (!c->parallel && input_is_parallel(name))
+            c->parallel = runs_parallel(c->t, id);
+        c->generator |= bytes_ends(name, "::Generator") && calls_python(c->t);
     }
 }
 

@@ -93,6 +93,40 @@ assert opscope.keras.batches_of(0) is None
 """, "tensorflow")
 
 
+def test_a_callback_of_keras_whose_fit_died_makes_way():
+    """In a notebook: training is interrupted, the cell runs again. The
+    traceback holds the callback of the first time."""
+    _python("""
+import numpy as np, tensorflow as tf, opscope
+m = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1)])
+m.compile("sgd", "mse")
+def fit(*callbacks):
+    m.fit(np.ones((320, 4)), np.ones((320, 1)), batch_size=8, epochs=1,
+          verbose=0, callbacks=list(callbacks))
+def steps(callback):
+    return [r.step for r in callback.open().steps()]
+class Stops(tf.keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 10:
+            raise KeyboardInterrupt
+first = opscope.keras.Callback("first", profile_batch="10,12")
+try:
+    fit(first, Stops())
+    raise AssertionError("it did not stop")
+except KeyboardInterrupt:
+    pass
+second = opscope.keras.Callback("second", profile_batch="20,22")
+fit(second)
+assert steps(second) == [20, 21, 22], steps(second)
+assert steps(first)[:1] == [10], steps(first)
+# a callback that is through leaves the recording of others alone
+with opscope.profile("third", steps="5..6") as third:
+    fit(second)
+    assert opscope.recording.is_on(third.folder)
+assert [r.step for r in third.steps()] == [5, 6], third.steps()
+""", "tensorflow")
+
+
 def test_the_trace_of_jax():
     _python("""
 import jax, jax.numpy as jnp, opscope

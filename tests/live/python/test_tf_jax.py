@@ -139,6 +139,92 @@ def test_a_programs_own_marks_are_its_steps():
         assert _numbers(run) == [110, 111, 112], _numbers(run)
 
 
+def test_the_first_steps_of_an_eager_loop_are_traced():
+    _need("tf_eager.py")
+    for steps, want in (("1,10,20", [1, 10, 20]), ("1..3", [1, 2, 3])):
+        with _recorded("tf_eager.py", ("--steps", steps)) as run:
+            assert _numbers(run) == want, (_numbers(run), run.err[-300:])
+
+
+# tf.data fuses this map with the batch behind it, and calls that MapAndBatch.
+ONE_AT_A_TIME = """
+import time
+import tensorflow as tf
+def slow(n):
+    time.sleep(0.02)
+    return n.numpy()
+def load(n):
+    return tf.ensure_shape(tf.py_function(slow, [n], tf.int64), [])
+w = tf.Variable(1.0)
+@tf.function
+def step(x):
+    return w.assign_add(tf.reduce_sum(tf.cast(x, tf.float32)))
+for x in tf.data.Dataset.range(30).map(load).batch(1).prefetch(1):
+    step(x)
+"""
+
+SEVERAL_DEVICES = """
+import tensorflow as tf
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+with strategy.scope():
+    w = tf.Variable(tf.ones([4, 4]))
+@tf.function
+def step(x):
+    return strategy.run(lambda x: tf.reduce_sum(tf.matmul(x, w)), args=(x,))
+data = tf.data.Dataset.from_tensor_slices(tf.ones([240, 4])).batch(8)
+for x in strategy.experimental_distribute_dataset(data):
+    step(x)
+"""
+
+
+def test_a_map_that_makes_one_element_at_a_time_is_said_to_be_one():
+    _need("tensorflow")
+    with _recorded(ONE_AT_A_TIME) as run:
+        do = [r["do"] for r in run.rows("hints") if r["id"] == "input-bound"]
+        assert do and "num_parallel_calls" in do[0], do
+        assert "in parallel" not in do[0], do
+
+
+def test_the_iterator_of_several_devices_is_no_python_generator():
+    _need("tensorflow")
+    with _recorded(SEVERAL_DEVICES) as run:
+        assert _numbers(run) == [10, 11, 12], _numbers(run)
+        assert "::Generator" in str(run.rows("input"))
+        assert "Python generator" not in str(run.rows("hints"))
+
+
+JAX_FED_BY_TF = """
+import time
+import jax, jax.numpy as jnp, tensorflow as tf
+def slow(n):
+    time.sleep(0.02)
+    return tf.ones([32, 64])
+data = tf.data.Dataset.range(40).map(
+    lambda n: tf.py_function(slow, [n], tf.float32))
+@jax.jit
+def train(w, x):
+    return w - 0.01 * jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+w = jnp.ones((64, 64))
+for x in data.as_numpy_iterator():
+    w = train(w, x)
+"""
+
+
+def test_jax_fed_by_tensorflow_has_the_ops_of_jax():
+    _need("tensorflow")
+    _need("jax")
+    with _recorded(JAX_FED_BY_TF) as run:
+        assert _numbers(run) == [10, 11, 12], (_numbers(run), run.err[-300:])
+        counts = _counts(run.rows("ops", "--top", "0"))
+        assert any(n.startswith("dot") for n in counts), counts
+        assert "input-bound" in [r["id"] for r in run.rows("hints")]
+        waits = [r["input_us"] for r in run.rows("steps")]
+        assert min(waits) > 15000, waits
+
+
 def test_an_eager_loop_with_memory_and_stacks():
     _need("tf_module.py")
     with _recorded("tf_module.py", (*STEPS, "--memory", "--shapes",

@@ -97,6 +97,8 @@ assert all(0 < r.host_us < wall_us for r in t if r.bytes), t
 options["scope"] = None
 everywhere = profiler.profile_operations(every)
 assert [r.calls for r in everywhere if r.name == "MatMul"] == [200]
+# bytes were recorded, though not of the last mark, in which nothing ran
+assert "memory" not in [m["what"] for m in everywhere.missing], everywhere
 one = opscope.ProfileOptionBuilder(every).with_step(10).build()
 assert [r.calls for r in profiler.profile_operations(one)
         if r.name == "MatMul"] == [18]
