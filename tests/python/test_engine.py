@@ -157,7 +157,7 @@ def test_optimizer_steps_that_were_asked_for_are_traced():
     turn(e, [ADAM], 20)
     assert marks(d) == [10, 11, 12], d.log
     assert d.log[:4] == ["prepare", "sync", "start 10", "mark 10"], d.log
-    assert d.log[-2:] == ["unmark", "stop"], d.log
+    assert d.log[-3:] == ["unmark", "sync", "stop"], d.log
     assert os.path.basename(e.paths[0]).endswith(".step10.xplane.pb")
 
 

@@ -54,10 +54,16 @@ static bool makes_several(const struct trace *t, row_id row) {
            BYTES_IS(args_get(t, row, "autotune").text, "true");
 }
 
-/* Is a stage of that name, of any source, one that makes several at once? */
-static bool runs_parallel(const struct trace *t, str_id name) {
-    for (row_id r = 0; r < t->spans.n; r++)
-        if (t->spans.name[r] == name && makes_several(t, r)) return true;
+/* Does a stage of any source make several at once? One pass: a file may have any
+ * number of stages. */
+static bool runs_parallel(const struct trace *t) {
+    for (row_id r = 0; r < t->spans.n; r++) {
+        str_id name = t->spans.name[r];
+        if ((t->name_class[name] & CLASS_INPUT) &&
+            input_is_parallel(strs_bytes(&t->strs, name)) &&
+            makes_several(t, r))
+            return true;
+    }
     return false;
 }
 
@@ -69,15 +75,16 @@ static bool calls_python(const struct trace *t) {
 }
 
 void hint_input_read(struct hint_case *c) {
+    bool may = false;
     c->cpus = cpus_of(c);
     for (str_id id = 0; id < c->t->strs.n; id++) {
         if (!(c->t->name_class[id] & CLASS_INPUT)) continue;
         struct bytes name = strs_bytes(&c->t->strs, id);
         c->prefetches |= input_is_prefetch(name);
-        if (!c->parallel && input_is_parallel(name))
-            c->parallel = runs_parallel(c->t, id);
+        may |= input_is_parallel(name);
         c->generator |= bytes_ends(name, "::Generator") && calls_python(c->t);
     }
+    c->parallel = may && runs_parallel(c->t);
 }
 
 /* Returns how many ops of the line come before the step's first kernel or, with
