@@ -54,8 +54,8 @@ static bool makes_several(const struct trace *t, row_id row) {
            BYTES_IS(args_get(t, row, "autotune").text, "true");
 }
 
-/* Does a stage of any source make several at once? One pass: a file may have any
- * number of stages. */
+/* Does a stage of any source make several at once? One pass over the spans: a
+ * file may have any number of stages. */
 static bool runs_parallel(const struct trace *t) {
     for (row_id r = 0; r < t->spans.n; r++) {
         str_id name = t->spans.name[r];
