@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -405,6 +406,85 @@ def test_one_profile_after_another():
         with Recorded() as r:
             opscope.step(n)
         assert [s["step"] for s in r.rows("steps")] == [n]
+
+
+def test_any_kind_of_path_is_a_log_folder():
+    for make in (os.fsencode, pathlib.Path, str):
+        with tempfile.TemporaryDirectory() as folder:
+            with opscope.profile(make(folder)) as prof:
+                opscope.step(1)
+            assert prof.folder.startswith(folder), prof.folder
+            assert len(prof.steps()) == 1
+
+
+def test_threads_that_start_at_once_get_one_recording():
+    won, refused, wrong = [], [], []
+
+    def work(folder):
+        for i in range(20):
+            try:
+                opscope.start(folder)
+                won.append(i)
+                opscope.step(i)
+                opscope.stop()
+            except opscope.Error as e:
+                refused.append(str(e))
+            except BaseException as e:
+                wrong.append(repr(e))
+    with tempfile.TemporaryDirectory() as folder:
+        threads = [threading.Thread(target=work, args=(folder,))
+                   for _ in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        opscope.stop()
+    assert won and not wrong, wrong[:2]
+    assert all("stop() it first" in why for why in refused), refused[:2]
+
+
+def test_a_decorated_coroutine_is_profiled_until_it_returns():
+    with tempfile.TemporaryDirectory() as folder:
+        prof = opscope.profile(folder)
+
+        @prof
+        async def main():
+            await asyncio.sleep(0)
+            with opscope.scope("inside"):
+                await asyncio.sleep(0)
+            return 7
+        assert asyncio.run(main()) == 7
+        assert [r.name for r in prof.ops()] == ["inside"]
+
+        def gen():
+            yield
+        try:
+            prof(gen)
+            raise AssertionError("a generator was taken")
+        except opscope.Error as e:
+            assert "generator" in str(e)
+
+
+def test_a_programs_own_profile_function_stays():
+    from opscope import _opscope
+    if hasattr(sys, "monitoring"):
+        raise lib.Skip("this Python has sys.monitoring")
+    own = lambda *args: None    # noqa: E731
+    sys.setprofile(own)
+    try:
+        try:
+            _opscope.trace_python(True)
+            raise AssertionError("it was replaced")
+        except opscope.Error as e:
+            assert "setprofile" in str(e)
+        assert sys.getprofile() is own
+        sys.setprofile(None)
+        _opscope.trace_python(True)
+        sys.setprofile(own)
+        _opscope.trace_python(False)
+        assert sys.getprofile() is own
+    finally:
+        sys.setprofile(None)
 
 
 def test_functions_of_python_are_recorded_when_asked_for():

@@ -554,7 +554,11 @@ class Engine:
                              % (d.name, type(e).__name__, e))
         if self.want.stacks and any(getattr(d, "python_by_recorder", False)
                                     for d in self._on):
-            self.native.trace_python(True)
+            try:
+                self.native.trace_python(True)
+            except Exception as e:      # a debugger, coverage
+                self.problem("calls of Python functions are not recorded: %s"
+                             % e)
         if mark:
             for d in self._on:
                 d.mark(number)
