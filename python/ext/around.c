@@ -22,12 +22,11 @@ struct around {
     PyObject *dict, *weak; /* attributes; weak references */
 };
 
-/* Drops an exception that is no end of the program. Returns whether none is
- * left. */
-static bool dropped(void) {
-    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
-        PyErr_Clear();
-    return !PyErr_Occurred();
+/* Was it made by its constructor? If not: an exception. */
+static bool is_made(const struct around *a) {
+    if (a->function != NULL) return true;
+    PyErr_SetString(PyExc_TypeError, "around() was not called");
+    return false;
 }
 
 /* Tells that the call has ended. An exception of the call stays. */
@@ -39,18 +38,27 @@ static bool tell_end(struct around *a, PyObject *token, PyObject *value) {
                                                   value ? value : Py_None,
                                                   NULL);
     Py_XDECREF(none);
-    bool fine = dropped();
+    bool fine = native_drop_error();
     if (type != NULL) PyErr_Restore(type, error, trace);
     return fine;
 }
 
+/* Is it (token, function, args, kwargs)? */
+static bool is_call(PyObject *said) {
+    if (!PyTuple_Check(said) || PyTuple_Size(said) != 4) return false;
+    PyObject *with = PyTuple_GetItem(said, 3);
+    return PyTuple_Check(PyTuple_GetItem(said, 2)) &&
+           (with == Py_None || PyDict_Check(with));
+}
+
 static PyObject *call(PyObject *self, PyObject *args, PyObject *names) {
     struct around *a = (struct around *)self;
+    if (!is_made(a)) return NULL;
     PyObject *said = PyObject_CallFunctionObjArgs(a->before, args,
                                                   names ? names : Py_None,
                                                   NULL);
-    if (said == NULL && !dropped()) return NULL;
-    if (said == NULL || !PyTuple_Check(said) || PyTuple_Size(said) != 4) {
+    if (said == NULL && !native_drop_error()) return NULL;
+    if (said == NULL || !is_call(said)) {
         Py_XDECREF(said);
         return PyObject_Call(a->function, args, names);
     }
@@ -119,6 +127,7 @@ static PyObject *same(PyObject *self, PyObject *memo) {
 
 static PyObject *reduce(PyObject *self, PyObject *none) {
     (void)none;
+    if (!is_made((struct around *)self)) return NULL;
     PyObject *m = PyImport_ImportModule("functools");
     PyObject *partial = m ? PyObject_GetAttrString(m, "partial") : NULL;
     Py_XDECREF(m);
@@ -127,7 +136,8 @@ static PyObject *reduce(PyObject *self, PyObject *none) {
 }
 
 static PyObject *around_repr(PyObject *self) {
-    return PyObject_Repr(((struct around *)self)->function);
+    struct around *a = (struct around *)self;
+    return is_made(a) ? PyObject_Repr(a->function) : NULL;
 }
 
 static int visit_all(PyObject *self, visitproc visit, void *arg) {

@@ -28,6 +28,12 @@ PyObject *native_text(const char *text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
+bool native_drop_error(void) {
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
+    return !PyErr_Occurred();
+}
+
 /* --- making it ------------------------------------------------------------ */
 
 /* The recorder is one for the process, and so are the tables here. */

@@ -47,12 +47,16 @@ PyObject *native_utf8(PyObject *text, const char *what);
 /* Makes a str; what is no UTF-8 is replaced. NULL gives None. */
 PyObject *native_text(const char *text);
 
+/* Drops an exception that is no end of the program (Ctrl-C, exit). Returns
+ * whether none is left. */
+bool native_drop_error(void);
+
 /* --- record.c ------------------------------------------------------------- */
 
 extern PyMethodDef record_methods[];
 /* Adds an argument to the innermost open scope: numbers as numbers, anything
- * else as its text. Never leaves an exception behind. */
-void record_arg(PyObject *key, PyObject *value);
+ * else as its text. Drops what a text raises; false: the program is to end. */
+bool record_arg(PyObject *key, PyObject *value);
 /* Gives the number of a kind: 0 to 5, or a name ("input"). -1: an exception. */
 int record_kind(PyObject *kind);
 

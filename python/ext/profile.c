@@ -62,6 +62,7 @@ static int profile_init(PyObject *self, PyObject *args, PyObject *names) {
     struct profile *p = (struct profile *)self;
     PyObject *paths;
     const char *run = NULL;
+    struct ops_profile *made = NULL;
     struct ops_open_options o = {.progress = goes_on};
     struct ops_err e = {0};
     if (!PyArg_ParseTupleAndKeywords(args, names, "O|zi:Profile", known, &paths,
@@ -78,13 +79,19 @@ static int profile_init(PyObject *self, PyObject *args, PyObject *names) {
     int rc = -1;
     if (v != NULL) {
         Py_BEGIN_ALLOW_THREADS;
-        rc = ops_open_with(&p->p, v, n, &o, &e);
+        rc = ops_open_with(&made, v, n, &o, &e);
         Py_END_ALLOW_THREADS;
         if (rc != 0 && !PyErr_Occurred()) raise_err(&e);
     }
     PyMem_Free(v);
     Py_XDECREF(kept);
-    return rc == 0 ? 0 : -1;
+    if (rc != 0) return -1;
+    if (p->p == NULL) {
+        p->p = made;
+    } else { /* another thread opened it meanwhile */
+        ops_close(made);
+    }
+    return 0;
 }
 
 /* --- running -------------------------------------------------------------- */

@@ -135,8 +135,7 @@ PyDoc_STRVAR(step_doc, "step(number, /)\n--\n\n"
 static PyObject *record_step(PyObject *self, PyObject *number) {
     int64_t n;
     (void)self;
-    if (OPS_STATE_() == 0) Py_RETURN_NONE;
-    if (!as_number(number, &n)) return NULL;
+    if (!as_number(number, &n)) return NULL; /* recording or not */
     ops_step(n);
     Py_RETURN_NONE;
 }
@@ -146,7 +145,6 @@ PyDoc_STRVAR(epoch_doc, "epoch(number, /)\n--\n\n"
 static PyObject *record_epoch(PyObject *self, PyObject *number) {
     int64_t n;
     (void)self;
-    if (OPS_STATE_() == 0) Py_RETURN_NONE;
     if (!as_number(number, &n)) return NULL;
     ops_epoch(n);
     Py_RETURN_NONE;
@@ -214,10 +212,10 @@ static void put_arg(uint32_t id, PyObject *value) {
     Py_XDECREF(text);
 }
 
-void record_arg(PyObject *key, PyObject *value) {
+bool record_arg(PyObject *key, PyObject *value) {
     uint32_t id = name_id(key, OPS_KEY_, "the key of an argument");
     if (!PyErr_Occurred()) put_arg(id, value);
-    PyErr_Clear();
+    return native_drop_error();
 }
 
 PyDoc_STRVAR(arg_doc, "arg(key, value, /)\n--\n\n"
@@ -226,13 +224,16 @@ static PyObject *record_arg_call(PyObject *self, PyObject *args) {
     PyObject *key, *value;
     (void)self;
     if (!PyArg_ParseTuple(args, "UO:arg", &key, &value)) return NULL;
-    if (OPS_ON_()) record_arg(key, value);
+    if (OPS_ON_() && !record_arg(key, value)) return NULL;
     Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(instant_doc, "instant(name, /)\n--\n\nMarks a moment.");
 static PyObject *record_instant(PyObject *self, PyObject *name) {
     (void)self;
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError,
+                            "the name of an instant is a text (str)");
     if (!OPS_ON_()) Py_RETURN_NONE;
     uint32_t id = name_id(name, OPS_KIND_OP, "the name of an instant");
     if (id == 0 && PyErr_Occurred()) return NULL;

@@ -37,6 +37,13 @@ PyObject *result_new(struct ops_result *r) {
     return (PyObject *)self;
 }
 
+/* Nobody but result_new() makes one. */
+static PyObject *no_new(PyTypeObject *type, PyObject *args, PyObject *names) {
+    (void)type, (void)args, (void)names;
+    PyErr_SetString(PyExc_TypeError, "results come from Profile.run()");
+    return NULL;
+}
+
 static struct ops_result *of(PyObject *self) {
     return ((struct result *)self)->t->r;
 }
@@ -280,7 +287,8 @@ int result_ready(PyObject *module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, "A table."},       {Py_tp_dealloc, result_drop},
         {Py_tp_methods, methods},      {Py_tp_getset, members},
-        {Py_sq_length, result_length}, {0, NULL},
+        {Py_sq_length, result_length}, {Py_tp_new, no_new},
+        {0, NULL},
     };
     static PyType_Spec spec = {.name = "opscope._opscope.Table",
                                .basicsize = sizeof(struct result),

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { INLINE_ENTRIES = 2, LOOK_FOR_ASYNCIO = 64 };
+enum { INLINE_ENTRIES = 2 };
 
 /* One time that the scope was entered and not left. */
 struct entry {
@@ -28,20 +28,22 @@ struct scope {
 
 static PyObject *get_running_loop; /* asyncio's, once that is imported */
 
-/* Looks now and then whether the program uses asyncio. */
+/* Looks whether the program uses asyncio by now: a look into a dict, so that
+ * the first task's first scope is seen to be one. */
 static void look_for_asyncio(void) {
-    static unsigned calls;
-    if (get_running_loop != NULL || calls++ % LOOK_FOR_ASYNCIO != 0) return;
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *events = modules ? PyDict_GetItemString(modules, "asyncio.events")
-                               : NULL;
+    static PyObject *name;
+    if (name == NULL) name = PyUnicode_InternFromString("asyncio.events");
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed, as what is in */
+    PyObject *events = name && modules
+                           ? PyDict_GetItemWithError(modules, name)
+                           : NULL;
     if (events != NULL)
         get_running_loop = PyObject_GetAttrString(events, "_get_running_loop");
     PyErr_Clear();
 }
 
 static bool in_event_loop(void) {
-    look_for_asyncio();
+    if (UNLIKELY(get_running_loop == NULL)) look_for_asyncio();
     if (get_running_loop == NULL) return false;
     PyObject *loop = PyObject_CallObject(get_running_loop, NULL);
     bool runs = loop != NULL && loop != Py_None;
@@ -65,7 +67,7 @@ static struct entry *entry_at(struct scope *s, unsigned depth) {
 }
 
 static uint32_t name_of(struct scope *s) {
-    if (UNLIKELY(s->id == 0)) {
+    if (UNLIKELY(s->id == 0 && s->name != NULL)) {
         PyObject *text = native_utf8(s->name, "the name of a scope");
         if (text == NULL) {
             PyErr_Clear();
@@ -77,16 +79,23 @@ static uint32_t name_of(struct scope *s) {
     return s->id;
 }
 
-static void put_args(const struct scope *s) {
-    PyObject *key, *value;
+/* Returns false with an exception that ends the program. */
+static bool put_args(const struct scope *s) {
+    PyObject *key, *value, *args = s->args;
     Py_ssize_t at = 0;
-    if (s->args == NULL) return;
-    while (PyDict_Next(s->args, &at, &key, &value)) record_arg(key, value);
+    bool goes_on = true;
+    Py_INCREF(args); /* a value's __str__ may do anything */
+    while (goes_on && PyDict_Next(args, &at, &key, &value))
+        goes_on = record_arg(key, value);
+    Py_DECREF(args);
+    return goes_on;
 }
 
-static void scope_enter(struct scope *s, bool async) {
+/* Returns false with an exception that ends the program: it was entered, and
+ * is to be left. */
+static bool scope_enter(struct scope *s, bool async) {
     struct entry *e = entry_at(s, s->depth);
-    if (UNLIKELY(e == NULL)) return;
+    if (UNLIKELY(e == NULL)) return true;
     s->depth++;
     e->async.gen = 0;
     e->by_hand = false;
@@ -95,7 +104,7 @@ static void scope_enter(struct scope *s, bool async) {
             ops_begin_off_();
             e->by_hand = true;
         }
-        return;
+        return true;
     }
     uint32_t id = name_of(s);
     if (async || in_event_loop()) {
@@ -103,8 +112,9 @@ static void scope_enter(struct scope *s, bool async) {
     } else {
         ops_begin_by_hand_(id);
         e->by_hand = true;
-        put_args(s);
+        if (UNLIKELY(s->args != NULL)) return put_args(s);
     }
+    return true;
 }
 
 static void scope_leave(struct scope *s) {
@@ -119,7 +129,10 @@ static void scope_leave(struct scope *s) {
 
 static PyObject *enter(PyObject *self, PyObject *none) {
     (void)none;
-    scope_enter((struct scope *)self, false);
+    if (UNLIKELY(!scope_enter((struct scope *)self, false))) {
+        scope_leave((struct scope *)self);
+        return NULL;
+    }
     Py_INCREF(self);
     return self;
 }
@@ -172,38 +185,49 @@ static PyObject *again(PyObject *self, PyObject *none) {
     struct scope *s = (struct scope *)self;
     PyObject *type = (PyObject *)Py_TYPE(self);
     (void)none;
+    if (s->name == NULL) {
+        PyErr_SetString(PyExc_TypeError, "the scope has no name");
+        return NULL;
+    }
     PyObject *args = Py_BuildValue("(Oi)", s->name, s->kind);
     PyObject *new = args ? PyObject_Call(type, args, s->args) : NULL;
     Py_XDECREF(args);
     return new;
 }
 
+/* Takes what was given by that name out of the arguments. Returns it, borrowed
+ * from `names`; NULL if there is none, or with an exception. */
+static PyObject *taken(PyObject *rest, PyObject *names, const char *name) {
+    PyObject *given = rest ? PyDict_GetItemString(names, name) : NULL;
+    if (given == NULL || PyDict_DelItemString(rest, name) != 0) return NULL;
+    return given;
+}
+
 static int init(PyObject *self, PyObject *args, PyObject *names) {
     struct scope *s = (struct scope *)self;
-    PyObject *name, *kind = NULL;
-    if (!PyArg_ParseTuple(args, "U|O:scope", &name, &kind)) return -1;
-    PyObject *rest = names && PyDict_Size(names) > 0 ? PyDict_Copy(names)
-                                                     : NULL;
-    if (rest != NULL && kind == NULL) {
-        PyObject *given = PyDict_GetItemString(rest, "kind");
-        if (given != NULL) {
-            int k = record_kind(given);
-            if (k < 0 || PyDict_DelItemString(rest, "kind") != 0) {
-                Py_DECREF(rest);
-                return -1;
-            }
-            s->kind = k;
-        }
-    } else if (kind != NULL && (s->kind = record_kind(kind)) < 0) {
+    PyObject *name = NULL, *kind = NULL, *rest = NULL;
+    int number = 0;
+    if (!PyArg_ParseTuple(args, "|UO:scope", &name, &kind)) return -1;
+    if (names != NULL && PyDict_Size(names) > 0 &&
+        (rest = PyDict_Copy(names)) == NULL)
+        return -1;
+    if (name == NULL) name = taken(rest, names, "name");
+    if (kind == NULL) kind = taken(rest, names, "kind");
+    if (!PyErr_Occurred() && (name == NULL || !PyUnicode_Check(name)))
+        PyErr_SetString(PyExc_TypeError, "a scope has a name, a text (str)");
+    else if (kind != NULL) number = record_kind(kind);
+    if (PyErr_Occurred()) {
         Py_XDECREF(rest);
         return -1;
     }
+    PyObject *old[] = {s->name, s->args};
     Py_INCREF(name);
-    Py_XDECREF(s->name);
-    Py_XDECREF(s->args);
     s->name = name;
     s->args = rest;
+    s->kind = number;
     s->id = 0;
+    Py_XDECREF(old[0]);
+    Py_XDECREF(old[1]);
     return 0;
 }
 
@@ -220,8 +244,8 @@ static void drop(PyObject *self) {
 }
 
 static PyObject *scope_repr(PyObject *self) {
-    return PyUnicode_FromFormat("opscope.scope(%R)",
-                                ((struct scope *)self)->name);
+    PyObject *name = ((struct scope *)self)->name;
+    return PyUnicode_FromFormat("opscope.scope(%R)", name ? name : Py_None);
 }
 
 PyDoc_STRVAR(scope_doc,

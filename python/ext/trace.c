@@ -170,8 +170,27 @@ static int by_monitoring(bool on) {
     return 1;
 }
 
+/* Does another one than us watch this thread by sys.setprofile? -1: an
+ * exception. */
+static int is_watched(void) {
+    PyObject *get = PySys_GetObject("getprofile"); /* borrowed */
+    PyObject *there = get ? PyObject_CallObject(get, NULL) : NULL;
+    int other = there != NULL && there != Py_None && there != callbacks[2];
+    if (get == NULL) PyErr_SetString(PyExc_RuntimeError, "no sys.getprofile");
+    else if (there == NULL) other = -1;
+    Py_XDECREF(there);
+    return get == NULL ? -1 : other;
+}
+
 static int by_profile(bool on) {
     static const char *const modules[] = {"threading", "sys"};
+    int other = is_watched();
+    if (other < 0) return -1;
+    if (other && on) {
+        native_raise(OPS_EUSAGE, "the program itself uses sys.setprofile");
+        return -1;
+    }
+    if (other) return 0; /* it came after us: it stays */
     for (int i = 0; i < 2; i++) {
         PyObject *m = PyImport_ImportModule(modules[i]);
         PyObject *r = m ? PyObject_CallMethod(m, "setprofile", "O",

@@ -33,10 +33,27 @@ def _parser():
     return p
 
 
+def _words(line):
+    try:
+        return shlex.split(line)
+    except ValueError as e:
+        raise Error("%%%%opscope: %s" % e) from None
+
+
+def _refuse_await(shell, cell):
+    """A magic cannot wait: the kernel's event loop runs it."""
+    asks = getattr(shell, "should_run_async", None)
+    if asks is not None and asks(cell, transformed_cell=shell.transform_cell(
+            cell)):
+        raise Error("%%opscope does not run cells with await at their top: "
+                    "write `with opscope.profile('logs') as prof:` around it")
+
+
 def profile_cell(shell, line, cell):
     """Runs a cell, profiled, and shows its overview."""
     from IPython.display import display
-    o = _parser().parse_args(shlex.split(line))
+    o = _parser().parse_args(_words(line))
+    _refuse_await(shell, cell)
     prof = recording.profile(o.output, steps=o.steps, memory=o.memory,
                              shapes=o.shapes, stacks=o.stacks)
     with prof:
@@ -54,7 +71,7 @@ def profile_cell(shell, line, cell):
 
 def show(line):
     """%opscope ANALYSIS PATH [--option value]..."""
-    words = shlex.split(line)
+    words = _words(line)
     if len(words) < 2:
         raise Error("%opscope takes an analysis and a profile: "
                     "%opscope ops logs --top 5")

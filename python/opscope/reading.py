@@ -40,7 +40,8 @@ def _options(given):
         if value is not None:
             name = name.rstrip("_").replace("_", "-")   # from_ is `from`
             parts.append("%s=%s" % (quote(name),
-                                    quote(option_text(value), safe="")))
+                                    quote(option_text(value), safe="",
+                                          errors="replace")))
     return "&".join(parts)
 
 

@@ -4,8 +4,12 @@
 A program under `opscope record` is set up already: then start() and stop() leave
 things as they are, and step() says where its steps begin."""
 
+import contextlib
 import functools
+import inspect
+import operator
 import os
+import threading
 import time
 
 from . import _capture, _opscope
@@ -20,14 +24,16 @@ instant = _opscope.instant
 epoch = _opscope.epoch
 
 _folder = None      # of the recording that start() began
+_lock = threading.RLock()   # start() and stop() of several threads
 _told = None        # what else is told of steps: an opscope.Profiler's step
 
 
 def _forked():
     """A child of fork() records nothing of its parent's, and may start its
     own."""
-    global _folder
+    global _folder, _lock
     _folder = None
+    _lock = threading.RLock()   # another thread of the parent may hold it
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -61,28 +67,32 @@ def start(logdir="logs", *, steps=None, memory=False, shapes=False,
     Frameworks that are imported, now or later, are traced: from now on until
     stop(), or, with steps ("100..102", "1,10,100", "every 500"), in these
     steps. memory, shapes and stacks ask their tracers for more."""
-    global _folder
     if _is_recorded():
         if _capture.engine() is None:
             _opscope.start(logdir)  # the environment says where to
         return None
-    if _folder is not None:
-        raise _opscope.Error("a recording into %s is going on: stop() it "
-                             "first" % _folder)
     if steps is not None:
         steps = option_text(steps)
         try:
             _capture.Window(steps)
         except ValueError as e:
             raise _opscope.Error("steps=%s" % e) from None
-    logdir = os.path.abspath(os.fspath(logdir))
+    want = _capture.Want(steps, 0.0, memory, shapes, stacks,
+                         everything=steps is None)
+    with _lock:
+        return _start(os.path.abspath(os.fsdecode(logdir)), run, want)
+
+
+def _start(logdir, run, want):
+    global _folder
+    if _folder is not None:
+        raise _opscope.Error("a recording into %s is going on: stop() it "
+                             "first" % _folder)
     try:
         os.makedirs(logdir, exist_ok=True)
         run = run or _new_run(logdir)
     except OSError as e:
         raise _opscope.Error("%s: %s" % (logdir, e.strerror)) from None
-    want = _capture.Want(steps, 0.0, memory, shapes, stacks,
-                         everything=steps is None)
     engine = _capture.begin(logdir, run, want)
     engine._start_recorder()
     problem = _opscope.problem()
@@ -99,11 +109,12 @@ def stop():
     """Ends the recording that start() began. Returns the run's folder, or
     None if there was none."""
     global _folder
-    if _folder is None:
-        return None
-    folder, _folder = _folder, None
-    _capture.finish()
-    return folder
+    with _lock:
+        if _folder is None:
+            return None
+        folder, _folder = _folder, None
+        _capture.finish()
+        return folder
 
 
 def is_on(folder):
@@ -113,11 +124,12 @@ def is_on(folder):
 
 def step(number):
     """Says that step `number` begins; the one before it ends."""
+    number = operator.index(number)
     if _told is not None:
-        _told(int(number))
+        _told(number)
     engine = _capture.engine()
     if engine is not None:
-        engine.explicit(int(number))
+        engine.explicit(number)
         return
     if _is_recorded() and not _opscope.started():
         start()
@@ -185,14 +197,33 @@ class profile(Analyses):
             number = (engine.step if engine else 0) + 1
         step(number)
 
-    def __call__(self, function):
-        @functools.wraps(function)
-        def inner(*args, **kwargs):
-            with profile(self.logdir, **self.options) as p:
-                value = function(*args, **kwargs)
+    @contextlib.contextmanager
+    def _once(self):
+        """One call of what it decorates."""
+        p = profile(self.logdir, **self.options)
+        try:
+            with p:
+                yield
+        finally:
             self.folder, self.problems = p.folder, p.problems
             self._opened = None
-            return value
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function) \
+                or inspect.isasyncgenfunction(function):
+            raise _opscope.Error(
+                "profile decorates functions and coroutines: a generator runs "
+                "only while somebody asks it; profile who does")
+        if inspect.iscoroutinefunction(function):
+            @functools.wraps(function)
+            async def inner(*args, **kwargs):
+                with self._once():
+                    return await function(*args, **kwargs)
+        else:
+            @functools.wraps(function)
+            def inner(*args, **kwargs):
+                with self._once():
+                    return function(*args, **kwargs)
         return inner
 
     def open(self):

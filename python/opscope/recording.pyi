@@ -11,11 +11,12 @@ from .reading import Profile, Result
 __all__ = ["profile", "start", "stop", "step", "step_end", "epoch", "scalar",
            "counter", "instant"]
 
+_Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
 _Steps = Union[None, int, str, range, Sequence[int]]
 _F = TypeVar("_F", bound=Callable[..., Any])
 _P = TypeVar("_P", bound=profile)
 
-def start(logdir: Union[str, "PathLike[str]"] = "logs", *,
+def start(logdir: _Path = "logs", *,
           steps: _Steps = None, memory: bool = False,
           shapes: bool = False, stacks: bool = False,
           run: Optional[str] = None) -> Optional[str]:
@@ -47,11 +48,11 @@ class profile(Analyses):
 
     After the block, prof.folder is the run's folder, and every analysis is a
     method."""
-    logdir: Union[str, "PathLike[str]"]
+    logdir: _Path
     options: dict[str, Any]
     folder: Optional[str]
     problems: list[str]
-    def __init__(self, logdir: Union[str, "PathLike[str]"] = "logs", *,
+    def __init__(self, logdir: _Path = "logs", *,
                  steps: _Steps = None, memory: bool = False,
                  shapes: bool = False, stacks: bool = False,
                  run: Optional[str] = None) -> None: ...

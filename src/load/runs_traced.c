@@ -15,6 +15,7 @@
 #include "base/facts.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/format.h"
 #include "model/trace_fill.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -238,8 +239,14 @@ static void put_all_aside(struct trace *t) {
     t->sources[0].beside = true;
 }
 
+static bool is_torchs(const struct loaded_file *p) {
+    return p->t->sources[0].format->writer == WRITER_TORCH;
+}
+
 /* Of captures of the same steps (a trace, and TensorFlow's statistics of a run
- * in it) the one with more events counts. It comes first of all. */
+ * in it) the one with more events counts. It comes first of all. Torch and
+ * another framework in one program know nothing of each other's ops: those of
+ * both count, and the one that began first has the steps. */
 static void find_doubles(struct traced *p) {
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = i + 1; k < p->n; k++) {
@@ -250,7 +257,8 @@ static void find_doubles(struct traced *p) {
                 lo >= a->hi || hi <= a->lo)
                 continue;
             bool less = b->t->sources[0].events <= a->t->sources[0].events;
-            put_all_aside(less ? b->t : a->t);
+            if (is_torchs(a) != is_torchs(b)) b->t->sources[0].beside = true;
+            else put_all_aside(less ? b->t : a->t);
         }
     for (size_t i = 1; i < p->n && p->v[0]->t->sources[0].beside; i++) {
         struct loaded_file *first = p->v[i];

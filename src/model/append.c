@@ -401,7 +401,7 @@ static bool find_shift(struct trace *a, const struct trace *b,
         return false;
     if (ns > TS_LIMIT / PS_PER_NS || ns < -TS_LIMIT / PS_PER_NS) return false;
     m->shift = ns * PS_PER_NS;
-    int64_t lo = 0, hi = 0;
+    int64_t lo = INT64_MAX, hi = INT64_MIN;
     if (m->shift != 0) {
         widen(b->spans.ts, b->spans.n, &lo, &hi);
         widen(b->mem.ts, b->mem.n, &lo, &hi);
@@ -415,6 +415,7 @@ static bool find_shift(struct trace *a, const struct trace *b,
             widen(&b->half_flows.v[i].ts, 1, &lo, &hi);
     }
     int64_t sum;
+    if (lo > hi) return true; /* it stays, or has nothing that moves */
     return !__builtin_add_overflow(lo, m->shift, &sum) && ts_is_sane(sum) &&
            !__builtin_add_overflow(hi, m->shift, &sum) && ts_is_sane(sum);
 }

@@ -379,6 +379,55 @@ def test_a_program_that_profiles_itself_is_left_alone():
     assert not [x for x in d.log if x.startswith("start")], d.log
 
 
+EVAL = [("begins", "call", ("fake", "eval")), ("ended", "call",
+                                               ("fake", "eval"))]
+TRAIN = [("begins", "call", ("fake", "train")),
+         ("trains", "call", ("fake", "train")),
+         ("ended", "call", ("fake", "train"))]
+
+
+def test_an_evaluation_before_training_is_no_capture_of_it():
+    e, d = made(steps="5..6")
+    turn(e, EVAL, 12)
+    assert e.taken == [5, 6] and len(e.paths) == 1, (e.taken, e.paths)
+    old = e.paths[0]
+    turn(e, TRAIN, 12)
+    e.end()
+    assert e.taken == [5, 6] and len(e.paths) == 1, (e.taken, e.paths)
+    assert engine.ANEW in e.native.spans and not os.path.exists(old) \
+        or old == e.paths[0], (old, e.paths)
+    assert e._count() == 12, e._count()
+
+
+def test_a_helper_that_is_called_in_turn_costs_no_capture():
+    e, d = made(steps="1,5")
+    turn(e, EVAL + TRAIN, 8)
+    e.end()
+    assert e.taken == [1, 5] and len(e.paths) == 2, (e.taken, e.paths)
+    assert engine.ANEW not in e.native.spans
+
+
+def test_each_epoch_may_train_in_a_thread_of_its_own():
+    import threading
+    e, d = made(steps="4..5")
+    hold = []       # a number of a thread that is not given out again
+    for _ in range(3):
+        t = threading.Thread(target=turn, args=(e, [ADAM], 3))
+        t.start()
+        t.join()
+        hold.append(t)
+        blocked = threading.Event()
+        other = threading.Thread(target=blocked.wait, args=(60,))
+        other.start()
+        hold.append((blocked, other))
+    e.end()
+    for blocked, other in hold[1::2]:
+        blocked.set()
+        other.join()
+    assert e.taken == [4, 5], e.taken
+    assert e._count() == 9, e._count()
+
+
 def test_signals_of_another_thread_are_no_steps():
     import threading
     e, d = made(steps="100")

@@ -4,8 +4,10 @@
 custom op in C that records into the same profile."""
 
 import asyncio
+import contextlib
 import ctypes
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -137,6 +139,171 @@ def test_coroutines_and_generators_can_be_decorated():
     assert calls["co"] == 1 and calls["gen"] == 3, calls
 
 
+def test_a_decorated_generator_is_sent_thrown_at_and_closed_as_before():
+    closed = []
+
+    @opscope.scope("gen")
+    def gen(kept):
+        got = []
+        try:
+            while len(got) < 4:
+                try:
+                    got.append((yield len(got)))
+                except ValueError:
+                    got.append("raised")
+            return got
+        finally:
+            kept.append(got)
+
+    g = gen(closed)
+    said = [next(g), g.throw(ValueError()), g.throw(ValueError()), g.send(7)]
+    assert said == [0, 1, 2, 3], said
+    try:
+        g.throw(ValueError())
+        raise AssertionError("it goes on")
+    except StopIteration as e:
+        assert e.value == ["raised", "raised", 7, "raised"], e.value
+    g = gen(closed)
+    next(g)
+    g.throw(ValueError())
+    g.close()
+    assert closed[1:] == [["raised"]], closed
+
+    @contextlib.contextmanager
+    @opscope.scope("block")
+    def block():
+        try:
+            yield 1
+        except KeyError:
+            closed.append("block")
+    with block():
+        raise KeyError
+    assert closed[2:] == ["block"]
+
+
+def test_a_decorated_async_generator_is_its_own_as_before():
+    closed = []
+
+    @opscope.scope("agen")
+    async def agen():
+        got = []
+        try:
+            while True:
+                try:
+                    got.append((yield len(got)))
+                except ValueError:
+                    got.append("raised")
+                await asyncio.sleep(0)
+        finally:
+            await asyncio.sleep(0)
+            closed.append(got)
+
+    async def main():
+        a = agen()
+        said = [await a.__anext__(), await a.asend("s"),
+                await a.athrow(ValueError())]
+        await a.aclose()
+        return said, list(closed), [x async for x in short()]
+
+    @opscope.scope("short")
+    async def short():
+        yield 1
+        await asyncio.sleep(0)
+        yield 2
+    with Recorded() as r:
+        opscope.step(0)
+        said, then, all_of = asyncio.run(main())
+    assert said == [0, 1, 2] and then == [["s", "raised"]], (said, then)
+    assert all_of == [1, 2], all_of
+    calls = _calls(r.rows("ops"))
+    assert calls["agen"] == 4 and calls["short"] == 3, calls
+
+
+def test_methods_of_all_kinds_can_be_decorated():
+    class Kinds:
+        @opscope.scope("s")
+        @staticmethod
+        def static(x):
+            return x
+
+        @opscope.scope("c")
+        @classmethod
+        def of_class(cls):
+            return cls
+
+        @staticmethod
+        @opscope.scope("i")
+        def inside(x):
+            return x
+    assert Kinds().static(3) == Kinds.static(3) == Kinds().inside(3) == 3
+    assert Kinds.of_class() is Kinds().of_class() is Kinds
+
+
+def test_tasks_are_told_apart_however_late_asyncio_was_imported():
+    code = """if 1:
+        import sys
+        sys.path.insert(0, %r)
+        import opscope
+        assert "asyncio" not in sys.modules
+        opscope.start(sys.argv[1])
+        with opscope.scope("early"):
+            pass
+        import asyncio
+        async def task(name, wait):
+            with opscope.scope(name):
+                await asyncio.sleep(wait)
+        async def main():
+            await asyncio.gather(task("slow", 0.06), task("quick", 0.001))
+        asyncio.run(main())
+        opscope.stop()
+        for r in opscope.open(sys.argv[1]).ops(top=0).dicts():
+            print(r["name"], r["host_us"])
+    """ % lib.PACKAGE
+    with tempfile.TemporaryDirectory() as folder:
+        out = subprocess.run([sys.executable, "-c", code, folder], text=True,
+                             stdout=subprocess.PIPE, check=True).stdout
+    took = {k: float(v) for k, v in map(str.split, out.splitlines())}
+    assert took["slow"] >= 59000 and took["quick"] < 30000, took
+
+
+def test_an_argument_that_ends_the_program_does_so():
+    class Ends:
+        def __init__(self, error):
+            self.error = error
+
+        def __str__(self):
+            raise self.error
+    with Recorded():
+        with opscope.scope("x", a=Ends(ValueError())):
+            pass
+        try:
+            with opscope.scope("x", a=Ends(KeyboardInterrupt())):
+                raise AssertionError("Ctrl-C was lost")
+        except KeyboardInterrupt:
+            pass
+
+
+def test_objects_that_nobody_made_are_refused():
+    from opscope import _opscope
+    kind = type(opscope.scope("x"))
+    half = kind.__new__(kind)
+    assert repr(half)
+    with Recorded():
+        with half:
+            pass
+    around = _opscope.around.__new__(_opscope.around)
+    for bad in (half._again, lambda: half(len)([]), around, around.__reduce__,
+                lambda: repr(around), _opscope.Table,
+                lambda: _opscope.Table.__new__(_opscope.Table)):
+        try:
+            bad()
+        except TypeError:
+            continue
+        raise AssertionError("it was taken")
+    odd = _opscope.around(len, lambda args, kwargs: (1, len, 3, 4), None)
+    assert odd([1]) == 1    # not a call to make: the plain one is
+
+
 def test_threads_have_tracks_of_their_own():
     def work():
         for _ in range(10):
@@ -168,12 +335,16 @@ def test_wrong_arguments_are_refused():
     if opscope is None:
         raise lib.Skip("the extension is not built: %s" % WHY)
     for bad in (lambda: opscope.scope(3), lambda: opscope.scope(),
-                lambda: opscope.scope("x", kind="nonsense")):
+                lambda: opscope.scope("x", kind="nonsense"),
+                lambda: opscope.scope(name=3), lambda: opscope.scope(a=3),
+                lambda: opscope.step("3"), lambda: opscope.step(1.5),
+                lambda: opscope.epoch(None), lambda: opscope.instant(3)):
         try:
             bad()
         except (TypeError, ValueError):
             continue
         raise AssertionError("it was taken")
+    assert "forward" in repr(opscope.scope(name="forward", kind="op"))
     for steps in ("a", "5..3", "every"):
         try:
             opscope.start(tempfile.gettempdir() + "/x", steps=steps)
@@ -235,6 +406,85 @@ def test_one_profile_after_another():
         with Recorded() as r:
             opscope.step(n)
         assert [s["step"] for s in r.rows("steps")] == [n]
+
+
+def test_any_kind_of_path_is_a_log_folder():
+    for make in (os.fsencode, pathlib.Path, str):
+        with tempfile.TemporaryDirectory() as folder:
+            with opscope.profile(make(folder)) as prof:
+                opscope.step(1)
+            assert prof.folder.startswith(folder), prof.folder
+            assert len(prof.steps()) == 1
+
+
+def test_threads_that_start_at_once_get_one_recording():
+    won, refused, wrong = [], [], []
+
+    def work(folder):
+        for i in range(20):
+            try:
+                opscope.start(folder)
+                won.append(i)
+                opscope.step(i)
+                opscope.stop()
+            except opscope.Error as e:
+                refused.append(str(e))
+            except BaseException as e:
+                wrong.append(repr(e))
+    with tempfile.TemporaryDirectory() as folder:
+        threads = [threading.Thread(target=work, args=(folder,))
+                   for _ in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        opscope.stop()
+    assert won and not wrong, wrong[:2]
+    assert all("stop() it first" in why for why in refused), refused[:2]
+
+
+def test_a_decorated_coroutine_is_profiled_until_it_returns():
+    with tempfile.TemporaryDirectory() as folder:
+        prof = opscope.profile(folder)
+
+        @prof
+        async def main():
+            await asyncio.sleep(0)
+            with opscope.scope("inside"):
+                await asyncio.sleep(0)
+            return 7
+        assert asyncio.run(main()) == 7
+        assert [r.name for r in prof.ops()] == ["inside"]
+
+        def gen():
+            yield
+        try:
+            prof(gen)
+            raise AssertionError("a generator was taken")
+        except opscope.Error as e:
+            assert "generator" in str(e)
+
+
+def test_a_programs_own_profile_function_stays():
+    from opscope import _opscope
+    if hasattr(sys, "monitoring"):
+        raise lib.Skip("this Python has sys.monitoring")
+    own = lambda *args: None    # noqa: E731
+    sys.setprofile(own)
+    try:
+        try:
+            _opscope.trace_python(True)
+            raise AssertionError("it was replaced")
+        except opscope.Error as e:
+            assert "setprofile" in str(e)
+        assert sys.getprofile() is own
+        sys.setprofile(None)
+        _opscope.trace_python(True)
+        sys.setprofile(own)
+        _opscope.trace_python(False)
+        assert sys.getprofile() is own
+    finally:
+        sys.setprofile(None)
 
 
 def test_functions_of_python_are_recorded_when_asked_for():

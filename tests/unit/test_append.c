@@ -180,6 +180,21 @@ static void profiles_years_apart_are_refused(void **state) {
     trace_free(a);
 }
 
+/* torch counts from the begin of a quarter, others from when they started. */
+static void only_times_that_are_there_must_fit(void **state) {
+    (void)state;
+    int64_t day = INT64_C(86400000000000), epoch = 1000 * day;
+    for (int k = 0; k < 2; k++) {
+        struct trace *t[] = {at_epoch("a", epoch, 90 * day / 1000),
+                             at_epoch("b", epoch + 90 * day, 7)};
+        append(t[k], t[1 - k]);
+        tiny_seal(t[k]);
+        assert_int_equal(t[k]->spans.ts[1] - t[k]->spans.ts[0],
+                         (k == 0 ? 7 : -7) * US);
+        trace_free(t[k]);
+    }
+}
+
 static void a_shift_never_overflows_what_is_no_span(void **state) {
     (void)state;
     int64_t day = INT64_C(86400000000000), epoch = 1000 * day;
@@ -303,6 +318,7 @@ int main(void) {
         cmocka_unit_test(arguments_stay_with_their_file),
         cmocka_unit_test(times_are_shifted_by_the_clocks_difference),
         cmocka_unit_test(profiles_years_apart_are_refused),
+        cmocka_unit_test(only_times_that_are_there_must_fit),
         cmocka_unit_test(a_shift_never_overflows_what_is_no_span),
         cmocka_unit_test(step_hints_follow_their_rows),
         cmocka_unit_test(arrows_of_two_files_are_not_joined),

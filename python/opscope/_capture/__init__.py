@@ -27,6 +27,7 @@ KERAS = ("keras", "tf_keras")
 
 _engine = None
 _drivers = {}   # by framework: attached once, their hooks stay
+_told_of_forks = False  # is _forget() called in children?
 _is_recorded = False    # by `opscope record`, not by a call of the program
 
 
@@ -40,7 +41,7 @@ def begin(logdir, run, want):
     global _engine
     from opscope import _opscope
     _engine = Engine(_opscope, logdir, run, want)
-    os.register_at_fork(after_in_child=_forget)
+    _look_at_forks()
     for name in DRIVERS:
         module = sys.modules.get(name)
         if module is not None and getattr(
@@ -51,6 +52,13 @@ def begin(logdir, run, want):
         if name in sys.modules:
             keras_hook.watch(name, engine)
     return _engine
+
+
+def _look_at_forks():
+    global _told_of_forks
+    if not _told_of_forks:
+        _told_of_forks = True
+        os.register_at_fork(after_in_child=_forget)
 
 
 def _forget():
@@ -97,7 +105,7 @@ def hooked(module):
         _engine = Engine(_opscope, logdir, run, Want.from_environment())
         _is_recorded = True
         frames.hide()
-        os.register_at_fork(after_in_child=_forget)
+        _look_at_forks()
     if module.__name__ in KERAS:
         keras_hook.watch(module.__name__, engine)
         return

@@ -123,7 +123,7 @@ class Engine:
             source = self._new_source(kind, key)
             if source is None:
                 return
-        elif source.thread != threading.get_ident():
+        elif not self._is_of_thread(source):
             return
         source.count += 1
         source.last = source.begun = _now()
@@ -142,7 +142,7 @@ class Engine:
             source = self._new_source(kind, key)
             if source is None:
                 return
-        elif source.thread != threading.get_ident():
+        elif not self._is_of_thread(source):
             return
         now = _now()
         if source.begun:
@@ -164,7 +164,7 @@ class Engine:
         """The unit that was about to begin did not: the loader is at its
         end."""
         source = self.sources.get((kind, key))
-        if source is None or source.thread != threading.get_ident():
+        if source is None or not self._is_of_thread(source):
             return
         source.count -= 1
         source.begun = 0
@@ -274,11 +274,11 @@ class Engine:
             source = self._new_source(*key)
             if source is None:
                 return
-        elif source.thread != threading.get_ident():
+        elif not self._is_of_thread(source):
             return
         source.count += 1
         source.last = _now()
-        if self.lead is not source and not self._lead_by(source):
+        if self.lead is not source and not self._lead_by(source, number):
             return
         self._boundary(number, source.last)
 
@@ -302,12 +302,27 @@ class Engine:
         self._start_recorder()
         return source
 
-    def _lead_by(self, source):
-        """Makes it the leader, unless a window hangs on another one that is
-        still at work."""
+    def _is_of_thread(self, source):
+        """Does the source belong to this thread? Where its own has ended it
+        does from now on: a program may train each epoch in a new one."""
+        here = threading.get_ident()
+        if source.thread == here:
+            return True
+        new = leader.thread_of(here)
+        if new is None or source.owner is None or source.owner.is_alive():
+            return False
+        source.thread, source.owner = here, new
+        return True
+
+    def _lead_by(self, source, number):
+        """Makes it the leader, from that step on, unless a window hangs on
+        another one that is still at work."""
         lead = self.lead
         if lead is not None and not leader.ends_its_steps(source, lead):
-            trains = source.kind == "optimizer" != lead.kind
+            trains = source.kind == "optimizer" != lead.kind or (
+                # calls that go with those of the leader have its numbers
+                source.trains and not lead.trains and source.kind == lead.kind
+                and abs(number - self.step) > 1)
             if self._open:
                 if source.alone < GONE and not trains:
                     return False
@@ -363,11 +378,6 @@ class Engine:
             in_turn = (lead is None or lead.last > source.last_before
                        or source.trains and not lead.trains
                        and source.kind == lead.kind)
-            if self._ended or (lead is not None
-                               and not leader.takes_over(source, lead)) \
-                    or not self._lead_by(source):
-                source.last_before = source.last
-                return
             if in_turn or source.kind == "optimizer" != lead.kind:
                 number = source.count + source.ends
             else:
@@ -375,6 +385,11 @@ class Engine:
                 # What ran less often than this one was a preparation
                 number = self.step + (source.count if source.ends else 1)
                 number = max(number, source.count + source.ends)
+            if self._ended or (lead is not None
+                               and not leader.takes_over(source, lead)) \
+                    or not self._lead_by(source, number):
+                source.last_before = source.last
+                return
         source.last_before = source.last
         if self._ready:     # its first step was opened before it was seen
             self._ready = False
@@ -580,7 +595,11 @@ class Engine:
                              % (d.name, type(e).__name__, e))
         if self.want.stacks and any(getattr(d, "python_by_recorder", False)
                                     for d in self._on):
-            self.native.trace_python(True)
+            try:
+                self.native.trace_python(True)
+            except Exception as e:      # a debugger, coverage
+                self.problem("calls of Python functions are not recorded: %s"
+                             % e)
         if mark:
             for d in self._on:
                 d.mark(number)

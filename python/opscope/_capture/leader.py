@@ -12,19 +12,28 @@ computes gradients, it and the loader that feeds it go before those of which
 nobody knows that. Calls of backward() and of a model are told only as long as
 the program has made no optimizer."""
 
+import threading
+
 TRUST = {"explicit": 6, "batch": 5, "optimizer": 4, "loader": 3, "call": 2,
          "backward": 1, "model": 0}
 WEAK = ("backward", "model")
+
+
+def thread_of(number):
+    """Python's object of that thread; None for one that Python did not make.
+    The number alone may be another thread's once that one has ended."""
+    return getattr(threading, "_active", {}).get(number)
 
 
 class Source:
     """One thing that tells of steps."""
 
     __slots__ = ("kind", "key", "count", "last", "last_before", "spent",
-                 "begun", "thread", "ends", "alone", "trains")
+                 "begun", "thread", "owner", "ends", "alone", "trains")
 
     def __init__(self, kind, key, thread):
         self.kind, self.key, self.thread = kind, key, thread
+        self.owner = thread_of(thread)
         self.count = 0          # signals so far
         self.last = 0           # ns, when the last one came ...
         self.last_before = 0    # ... and the one before it

@@ -72,6 +72,18 @@ def _notebook(*cells):
         return _run(cells, folder)
 
 
+def test_a_cell_with_await_at_its_top_is_told_what_to_write():
+    _, magic, block, ops = _notebook(
+        "%load_ext opscope\nimport asyncio, opscope",
+        "%%opscope -o logs\nawait asyncio.sleep(0)",
+        "with opscope.profile('logs') as prof:\n"
+        "    with opscope.scope('waits'):\n"
+        "        await asyncio.sleep(0.01)",
+        "prof.ops()")
+    assert any("with opscope.profile" in e for e in magic.errors), magic.errors
+    assert not block.errors and "waits" in ops.html, (block.errors, ops.errors)
+
+
 def test_a_cell_is_profiled_and_shows_its_overview():
     lib.need("torch")
     load, made, profiled, after, ops = _notebook(

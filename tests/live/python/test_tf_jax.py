@@ -112,6 +112,17 @@ def test_a_scan_that_nobody_compiled_has_steps():
     _check("jax_scan_alone.py", True)
 
 
+def test_torch_and_jax_in_one_program_both_have_their_ops():
+    _need("jax_in_torch.py")
+    lib.need("torch")
+    with _recorded("jax_in_torch.py") as run:
+        assert run.status == 0, (run.status, run.err[-400:])
+        assert _numbers(run) == [10, 11, 12], (_numbers(run), run.err[-300:])
+        calls = {r["name"]: r["calls"] for r in run.rows("ops", "--top", "0")}
+        assert calls.get("aten::addmm") == 3, calls
+        assert any("tanh" in n for n in calls), calls
+
+
 def test_a_monitored_session_has_one_kind_of_step():
     _check("tf_v1_monitored.py", False)
 
