@@ -29,6 +29,7 @@ FIRST_CHOICE = 5        # no step before this one is chosen by itself
 LAST_CHOICE = 30        # this one is, however uneven those before it are
 LAST_CHOICE_NS = 30_000_000_000
 PATIENCE = 60           # signals, while a program's optimizers do not step
+LEAST_PATIENCE = 8      # steps of one of them, where a wanted one is near
 POLL_NS = 100_000_000   # between looks for a capture on demand
 DEMAND_FILE = "opscope.capture"
 DEMAND_STEPS = 3
@@ -190,6 +191,10 @@ class Engine:
             self.native.step(1)
             self._began = _now()
 
+    def spares(self):
+        """One of the optimizers that were made need not be waited for."""
+        self._expected = max(0, self._expected - 1)
+
     def _forget_weak(self):
         """The program is going to train by an optimizer: the models that it
         called until now were no steps."""
@@ -333,9 +338,18 @@ class Engine:
         seen = sum(1 for kind, _ in self.sources if kind == "optimizer")
         self._waited += 1
         if (leader.TRUST[source.kind] > leader.TRUST["optimizer"]
-                or seen >= self._expected or self._waited > PATIENCE):
+                or seen >= self._expected or self._waited > PATIENCE
+                or self._is_near(source)):
             self._expected = 0
         return not self._expected
+
+    def _is_near(self, source):
+        """Would a step that is wanted go by while optimizers are waited
+        for?"""
+        w = self.window
+        return (w is not None and not w.by_time and source.ends
+                and source.count >= LEAST_PATIENCE
+                and w.next_after(source.count) <= source.count + 2)
 
     def _signal(self, source):
         lead = self.lead
@@ -350,9 +364,10 @@ class Engine:
             number = self.step + 1
         else:
             # does it take turns with the leader? Then its count is the step
-            in_turn = (lead is None or lead.last > source.last_before
-                       or source.trains and not lead.trains
-                       and source.kind == lead.kind)
+            in_turn = not source.led and (
+                lead is None or lead.last > source.last_before
+                or source.trains and not lead.trains
+                and source.kind == lead.kind)
             if self._ended or (lead is not None
                                and not leader.takes_over(source, lead)) \
                     or not self._lead_by(source):
@@ -362,7 +377,8 @@ class Engine:
                 number = source.count + source.ends
             else:
                 # after the leader: of an optimizer it is the second signal
-                number = self.step + (source.count if source.ends else 1)
+                number = self.step + (source.alone if source.ends else 1)
+            source.led, source.alone = True, 0
         source.last_before = source.last
         if self._ready:     # its first step was opened before it was seen
             self._ready = False
