@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: what repeats in a program, and torch's own profiler around some of it.
+"""PyTorch: what repeats in a program, and torch's own profiler around some of
+it.
 
 Steps are told by what every training program calls: optimizer.step(), the next
 batch of a DataLoader; and, where neither is seen, a compiled function or a CUDA
 graph that is run again. These calls are wrapped at their classes, so that the
 program's own objects stay as they are. A program that has no optimizer is told
-by its calls of backward() and of models (torch_calls.py). Code that torch.compile traces never
-sees the engine: there a wrapper is the call it wraps and nothing else.
+by its calls of backward() and of models (torch_calls.py); one whose optimizers
+step inside of backward(), by its end. Code that torch.compile traces never sees
+the engine: there a wrapper is the call it wraps and nothing else.
 
 The trace is that of torch.profiler, driven by hand: prepared a step ahead,
 started and stopped between steps, each step marked as torch's own schedule
@@ -180,6 +182,10 @@ class Driver:
         self._worker = None         # the module that knows a loader's worker
         self._frames = None         # torch._C._dynamo.eval_frame
         self._calls = None
+        self._awaited = {}          # optimizers that are to step, by number
+        self._trained = set()       # numbers of parameters that have one
+        self._late = False          # one stepped in the backward() under way
+        self._in_graph = _outside   # the backward() that runs, or -1
         self.compiling = _never
 
     def forked(self, engine):
@@ -190,11 +196,15 @@ class Driver:
         self._asks, self._blocks = 8, []
         self._theirs, self._unsaved = set(), None
         self._in_step.depth = 0
+        self._late = False
+        self._awaited.clear()
+        self._trained.clear()
 
     # --- hooks ------------------------------------------------------------
 
     def attach(self, torch):
         self.torch = torch
+        self._in_graph = getattr(torch._C, "_current_graph_task_id", _outside)
         for part in (self._attach_compiler, self._attach_optimizers,
                      self._attach_loaders, self._attach_graphs,
                      self._attach_calls,
@@ -209,10 +219,12 @@ class Driver:
     def _tell(self, what, kind, thing):
         """Tells the engine, behind whatever may go wrong there. Nothing of it
         is to be traced by torch.compile, nor called while a CUDA graph is
-        being captured, nor in a loader's worker."""
+        being captured, nor in a loader's worker, nor inside of backward():
+        there torch keeps a state of its own for each thread, and a tracer that
+        was begun would be gone behind it."""
         if self._worker is not None and self._worker._worker_info is not None:
             return
-        if self._is_capturing():
+        if self._is_capturing() or self._in_graph() != -1:
             return
         frames = (self._frames if "torch._dynamo.eval_frame" in sys.modules
                   else None)
@@ -324,7 +336,7 @@ class Driver:
         def make(init):
             def __init__(opt, *args, **kwargs):
                 init(opt, *args, **kwargs)
-                self._optimizer_made()
+                self._optimizer_made(opt)
             return __init__
         wrap(optimizer, "__init__", make)
 
@@ -338,6 +350,8 @@ class Driver:
             if compiling():
                 return inner(*args, **kwargs)
             local.depth = getattr(local, "depth", 0) + 1
+            if local.depth == 1:
+                local.outer = args[0]
             try:
                 out = inner(*args, **kwargs)
             finally:
@@ -356,21 +370,60 @@ class Driver:
         return step_is_over
 
     def _optimizer_stepped(self, opt):
-        """An optimizer stepped; the call that has it inside tells it."""
-        if not getattr(self._in_step, "depth", 0):
+        """An optimizer stepped; the call that has it inside tells it, or the
+        backward() whose hook called it."""
+        if getattr(self._in_step, "depth", 0):
+            if opt is not self._in_step.outer:
+                self._await_no_more(opt)
+        elif self._in_graph() != -1:
+            self._await_no_more(opt)
+            self._late = True
+            if self._calls is not None:
+                self._calls.watch_backward()
+        else:
+            if self._calls is not None and not self._calls.is_off:
+                self._calls.off()
             self._tell("ended", "optimizer", opt)
 
-    def _optimizer_made(self):
+    def _backward_ended(self):
+        """Optimizers that stepped inside of it are one: there may be one for
+        each parameter."""
+        if self._late and self._in_graph() == -1:
+            self._late = False
+            self._tell("ended", "optimizer", self)
+
+    def _optimizer_made(self, opt):
         if self._calls is not None:
-            self._calls.off()
+            self._calls.only_ends()
         ready = getattr(self.engine, "ready", None)
         if ready is None or (self._worker is not None
                              and self._worker._worker_info is not None):
             return
         try:
-            ready()
+            ready(self._await(opt))
         except Exception as e:
             self.engine.problem("torch: %s: %s" % (type(e).__name__, e))
+
+    def _await(self, opt):
+        """How many optimizers more are to step, 1 or 0: of those that share
+        parameters (one inside another, one of several to choose from) it is
+        enough that one does."""
+        mine = {self._numbers.of(group["params"][0])
+                for group in opt.param_groups if group["params"]}
+        is_other = not mine & self._trained
+        self._trained |= mine
+        if is_other:
+            number = self._numbers.of(opt)
+            self._awaited[number] = weakref.ref(
+                opt, lambda _: self._await_no_more(None, number))
+        return int(is_other)
+
+    def _await_no_more(self, opt, number=None):
+        """This one is gone, or steps inside of something that is told."""
+        number = self._numbers.of(opt) if number is None else number
+        if self._awaited.pop(number, None) is not None and hasattr(
+                self.engine, "spares"):
+            self.engine.spares()
 
     def _attach_loaders(self, torch):
         """Each batch that a DataLoader is asked for. All iterators of a loader
@@ -421,24 +474,28 @@ class Driver:
     def _attach_calls(self, torch):
         """Calls of backward() and of models, until there is an optimizer. torch
         marks the class of the first one that is made."""
-        module = importlib.import_module("torch.optim.optimizer")
-        if any(getattr(vars(cls).get("step"), "hooked", False)
-               for cls in _subclasses(module.Optimizer)):
-            return
-        self._calls = Calls(torch, self._called)
+        self._calls = Calls(torch, self._called, self._backward_ended)
         if self._frames is not None:
             for code in self._calls.codes():
                 self._skip(code)
+        module = importlib.import_module("torch.optim.optimizer")
+        if any(getattr(vars(cls).get("step"), "hooked", False)
+               for cls in _subclasses(module.Optimizer)):
+            self._calls.off()
 
     def _called(self, kind, thing):
         if self.compiling():
             return
+        if self._in_graph() != -1:
+            return      # a part of the backward() under way
         lead = getattr(self.engine, "lead", None)
         if lead is not None and lead.count > 3 and lead.kind != kind and (
                 lead.kind not in ("backward", "model")):
             self._calls.off()       # steps are known by something better
             return
         self._tell("begins", kind, thing)
+        if thing is self._calls:
+            self._tell("trains", kind, thing)
 
     def _attach_graphs(self, torch):
         """A captured CUDA graph that is run again is a call."""
@@ -749,6 +806,10 @@ class Driver:
 
 def _never():
     return False
+
+
+def _outside():
+    return -1
 
 
 def _subclasses(cls):

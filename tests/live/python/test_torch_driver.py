@@ -62,8 +62,11 @@ class Engine:
     def problem(self, text):
         self.problems.append(text)
 
-    def ready(self):
-        self.signals["ready"] += 1
+    def ready(self, optimizers=1):
+        self.signals["ready"] += optimizers
+
+    def spares(self):
+        self.signals["spared"] += 1
 
     def begins(self, kind, key):
         self.signals[kind, key] += 1
@@ -301,6 +304,16 @@ def test_optimizers():
         same(name, (engine.count("optimizer"), len(engine.keys("optimizer")),
                     engine.signals["ready"], engine.problems),
              (5, 1, 1, []))
+
+
+def test_optimizers_that_are_gone_are_not_waited_for():
+    engine.reset()
+    w, v = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
+    made = [torch.optim.SGD([p], lr=0.1) for p in (w, w, v)]
+    same("waited for", engine.signals["ready"], 2)
+    del made
+    gc.collect()
+    same("spared", engine.signals["spared"], 2)
 
 
 def test_scheduler_and_scaler():
