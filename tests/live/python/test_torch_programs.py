@@ -268,6 +268,16 @@ def test_coverage_advises_whoever_uses_record():
             assert other not in text, other
 
 
+def test_what_opscopes_own_profile_writes_is_taken():
+    with Recorded("torch_own.py", args=("FOLDER/own",),
+                  env={"PYTHONPATH": lib.PACKAGE}) as run:
+        _same("status", run.status, 0)
+        assert "files 1" in run.out, run.out
+        _same("steps", run.steps, [2, 3, 4])
+        _same("traced", [r["calls"] for r in run.rows("ops")
+                         if r["name"] == "aten::linear"], [3])
+
+
 def test_lightning():
     lib.need("lightning")
     with Recorded("torch_lightning.py", *TEN) as run:
