@@ -239,6 +239,8 @@ def test_a_kill_leaves_what_opscope_recorded_and_says_what_is_gone():
         assert run.status == 137, run.status
         steps = [r["step"] for r in run.rows("steps")]
         assert 18 <= len(steps) <= 21, steps
+        assert [r["cut"] for r in run.rows("steps")][-2:] == [False, True], (
+            "the step in which it was killed is told as whole")
         gone = [r for r in run.rows("coverage")
                 if "tracer" in str(r)]
         assert gone, "coverage does not tell that the tracer's data died"
