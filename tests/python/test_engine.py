@@ -295,6 +295,26 @@ def test_without_steps_a_few_are_taken_when_they_are_even():
     assert d.log.count("start %d" % got[0]) == 1 and d.log.count("stop") == 1
 
 
+def test_ranks_of_one_job_choose_the_same_steps():
+    both = [made(), made()]
+    one, other = both[0][0], both[1][0]
+    os.makedirs(one.folder)
+    other.folder = one.folder
+    for k, (e, d) in enumerate(both):
+        d.rank = lambda k=k: (k, 2)
+    for i in range(30):
+        for k, (e, d) in enumerate(both):   # the second one is even at last
+            e.begins("batch", "m")
+            one.clock[0] += 10_000_000 * (1 + (k and i % 2 and i < 20) * 9)
+            e.ended("batch", "m")
+    assert marks(both[0][1]) == marks(both[1][1]) != [], (
+        marks(both[0][1]), marks(both[1][1]))
+    assert marks(both[0][1])[0] < 15, marks(both[0][1])
+    one.end()
+    other.end()
+    assert not [f for f in os.listdir(one.folder) if "window" in f]
+
+
 def test_uneven_steps_are_taken_in_the_end_and_said():
     e, d = made()
     for i in range(60):

@@ -19,6 +19,7 @@ import time
 from urllib.parse import quote
 
 from . import leader
+from .ranks import AHEAD, Ranks
 from .window import FOREVER, Window
 
 FEW_STEPS = 3           # a window of its own choice has at least so many ...
@@ -110,6 +111,8 @@ class Engine:
         self._passed = False    # the rest of a range is not wanted any more
         self._fed = None        # the loader that gave the last batch
         self._uneven = False    # it chose steps that were not even
+        self._ranks = None      # what those of its job chose
+        self._length = 0        # of the window that they chose
         self._lock = threading.RLock()
 
     # --- what drivers call ------------------------------------------------
@@ -461,11 +464,40 @@ class Engine:
         if self.want.everything:
             return True
         if self.window is None:
-            return not self._chosen and self._is_even(number, now)
+            return not self._chosen and self._is_choice(number, now)
         if self.window.wants(number, (now - self._started) / 1e9):
             return not self._passed
         self._passed = False
         return self.window.demand and self._is_demanded(now)
+
+    def _is_choice(self, number, now):
+        """Is it the step at which a window of its own choice opens? Ranks of
+        one job choose one, a little ahead."""
+        if not self._is_rank():
+            return self._is_even(number, now)
+        if self._ranks is None:
+            self._ranks = Ranks(self.folder)
+        chosen = self._ranks.chosen()
+        if chosen is None and self._is_even(number, now):
+            self._ranks.choose(number + AHEAD, self._few())
+            chosen = self._ranks.chosen()
+        if chosen is None or number > chosen[0]:
+            return self._is_even(number, now)
+        self._length = chosen[1]
+        return number == chosen[0]
+
+    def _is_rank(self):
+        try:
+            where = next(filter(None, (d.rank() for d in self.drivers)), None)
+            return where is not None and where[1] > 1
+        except Exception:
+            return False
+
+    def _few(self):
+        """How many steps a window of its own choice has."""
+        t = sorted(self._times[-EVEN_STEPS:])
+        mid = t[len(t) // 2] if t else FEW_NS
+        return max(FEW_STEPS, min(MOST_STEPS, -(-FEW_NS // max(mid, 1))))
 
     def _is_even(self, number, now):
         """Do steps repeat by now? The longer it takes, the less is asked."""
@@ -547,10 +579,7 @@ class Engine:
             self._prepare()
         self._until, self._deadline = 0, 0
         if self.window is None and not self.want.everything:
-            t = sorted(self._times[-EVEN_STEPS:])
-            mid = t[len(t) // 2] if t else FEW_NS
-            n = max(FEW_STEPS, min(MOST_STEPS, -(-FEW_NS // max(mid, 1))))
-            self._until = number + n
+            self._until = number + (self._length or self._few())
         elif self._demanded:
             self._until = number + DEMAND_STEPS
         if self.want.seconds:
@@ -726,6 +755,8 @@ class Engine:
                         break
                 except Exception:
                     pass
+            if self._ranks is not None:
+                self._ranks.forget()
             self._tell()
             if self._recording:
                 self.native.stop()

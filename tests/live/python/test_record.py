@@ -258,6 +258,19 @@ def test_a_script_that_profiles_itself_is_taken_as_it_is():
         _remove(run)
 
 
+def test_two_ranks_choose_the_same_steps():
+    run = _run("torch_ddp.py")
+    try:
+        steps = {}
+        for r in run.rows("steps"):
+            steps.setdefault(r["host"], []).append(r["step"])
+        assert len(steps) == 2, steps
+        first, second = steps.values()
+        assert first == second, steps
+    finally:
+        _remove(run)
+
+
 def test_two_ranks_become_one_trace_of_two():
     run = _run("torch_ddp.py", ("--steps", "10..12"))
     try:
