@@ -15,6 +15,7 @@ started and stopped between steps, each step marked as torch's own schedule
 marks it. A program that profiles itself is noticed by the same classes: its
 profiler has the right of way, and what it exports is told to the engine."""
 
+import contextlib
 import errno
 import functools
 import gzip
@@ -156,6 +157,23 @@ class AtEnd:
 
     def __del__(self):
         self._function()
+
+
+def apart(method):
+    """A method in which the program's own modes (FlopCounterMode, a default
+    device) see and change nothing."""
+    @functools.wraps(method)
+    def inner(driver, *args):
+        torch, modes = driver.torch, contextlib.ExitStack()
+        try:
+            from torch.utils._python_dispatch import _disable_current_modes
+            modes.enter_context(_disable_current_modes())
+            modes.enter_context(torch._C.DisableTorchFunction())
+        except (ImportError, AttributeError):
+            pass    # another version: the program's modes see us
+        with modes:
+            return method(driver, *args)
+    return inner
 
 
 class Driver:
@@ -621,6 +639,7 @@ class Driver:
 
     # --- our own --------------------------------------------------------------
 
+    @apart
     def prepare(self):
         """Warms the tracer up: on a GPU it takes its time to begin."""
         if self._profiler is not None or self._theirs:
@@ -638,6 +657,7 @@ class Driver:
             self._profiler = None
             raise
 
+    @apart
     def start(self, step):
         if self._theirs:
             raise RuntimeError("the program's own profiler runs")
@@ -682,12 +702,14 @@ class Driver:
     def mark(self, step):
         self._mark(STEP % step)
 
+    @apart
     def _mark(self, name):
         self.unmark()
         if self._running:
             self._marker = self.torch.autograd.profiler.record_function(name)
             self._marker.__enter__()
 
+    @apart
     def unmark(self):
         marker, self._marker = self._marker, None
         if marker is not None:
@@ -707,6 +729,7 @@ class Driver:
         self._names.append((STEP % step,
                             "opscope: step %d, which did not end" % step))
 
+    @apart
     def stop(self, stem):
         """Ends the trace and writes it. Returns the paths."""
         names, self._names = self._names, []
@@ -732,6 +755,7 @@ class Driver:
             paths += self._history_over(stem)
         return paths
 
+    @apart
     def cancel(self):
         """Takes back a prepare() that no start() followed. torch's own way is
         to start and to stop."""

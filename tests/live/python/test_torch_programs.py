@@ -145,6 +145,11 @@ def test_a_thread_that_trains_and_asks_for_memory_is_quiet():
         *TEN, "--memory", "--shapes", "--stacks")), [10, 11, 12])
 
 
+def test_modes_of_the_program_do_not_see_us():
+    _same("steps", _is_unchanged("torch_modes.py", options=(
+        *TEN, "--memory")), [10, 11, 12])
+
+
 def test_what_comes_behind_the_last_step_is_none():
     with Recorded("torch_thread.py", "--steps", "38..90") as run:
         _same("steps", run.steps, [38, 39, 40])
