@@ -374,6 +374,8 @@ class Driver:
                 out = inner(*args, **kwargs)
             finally:
                 local.depth -= 1
+                if not local.depth:
+                    local.outer = None
             stepped(args[0])
             return out
         step._opscope = True

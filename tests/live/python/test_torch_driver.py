@@ -311,6 +311,7 @@ def test_optimizers_that_are_gone_are_not_waited_for():
     w, v = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
     made = [torch.optim.SGD([p], lr=0.1) for p in (w, w, v)]
     same("waited for", engine.signals["ready"], 2)
+    made[0].step()
     del made
     gc.collect()
     same("spared", engine.signals["spared"], 2)
