@@ -90,7 +90,7 @@ class profile:
                 with_flops=with_flops, with_modules=with_modules, **more)
         except (AssertionError, TypeError, ValueError) as e:
             raise Error("torch %s: %s" % (torch.__version__, e)) from None
-        self._inner.opscope_writes = True   # nobody else need take it
+        self._inner.opscope_writes = True   # what is exported is told in here
 
     # --- as torch's -----------------------------------------------------------
 
@@ -143,6 +143,9 @@ class profile:
             path = "%s-%d.pt.trace.json.gz" % (stem, k)
         torch_driver.export(inner, path)
         self.paths.append(path)
+        engine = _capture.engine()
+        if engine is not None:      # `opscope record`, or a block around
+            engine.adopt(path)
         if self._told is not None:
             self._told(self)
 

@@ -560,9 +560,16 @@ static bool is_stump(const struct content *v, size_t first, size_t end,
     return is_short(others, n, device ? v[at].device : v[at].calls);
 }
 
+/* Was the step at the end of opscope's own recording open when the program was
+ * killed? */
+static bool is_open(const struct trace *t, const struct step *step) {
+    return step->marker != ROW_NONE &&
+           (t->spans.flags[step->marker] & SPAN_OPEN) != 0;
+}
+
 /* Marks the steps that the window cuts. The recorder of opscope says itself
- * where a step ends, and turns of a loop are whole by the way they were
- * found. */
+ * where a step ends, unless a kill came before, and turns of a loop are whole
+ * by the way they were found. */
 static bool mark_cut(struct trace *t) {
     struct content *v = calloc(t->nsteps + 1, sizeof *v);
     int64_t *others = malloc((t->nsteps + 1) * sizeof *others);
@@ -571,8 +578,12 @@ static bool mark_cut(struct trace *t) {
     for (size_t i = 0; ok && i < t->nsources; i++) {
         const struct source *s = &t->sources[i];
         size_t first = s->step_first, end = s->step_end;
-        if (s->by_opscope || s->step_rule >= STEPS_INFERRED || end - first < 2)
+        if (s->step_rule >= STEPS_INFERRED || end - first < 2) continue;
+        if (s->by_opscope) {
+            struct step *last = &t->steps[end - 1];
+            last->cut = is_open(t, last);
             continue;
+        }
         t->steps[first].cut = is_stump(v, first, end, first, others);
         t->steps[end - 1].cut = is_stump(v, first, end, end - 1, others);
     }

@@ -217,6 +217,58 @@ def test_an_optimizer_that_never_steps_holds_nothing_up():
     assert marks(d) == [70, 71], (d.log, e.step)
 
 
+def test_an_optimizer_that_need_not_be_waited_for_holds_nothing_up():
+    e, d = made(steps="3..4")
+    e.ready(2)
+    e.spares()
+    turn(e, [ADAM], 8)
+    assert marks(d) == [3, 4], d.log
+
+
+def test_a_wanted_step_does_not_go_by_while_optimizers_are_waited_for():
+    e, d = made(steps="12..13")
+    e.ready(2)
+    turn(e, [ADAM], 20)
+    assert marks(d) == [12, 13], d.log
+
+
+def test_an_optimizer_that_joins_in_late_takes_nothing_over():
+    e, d = made(steps="40")
+    turn(e, [ADAM], 20)
+    turn(e, [ADAM, ("ended", "optimizer", "late")], 30)
+    assert e.lead.key == ADAM[2] and e.step == 51, (e.lead.key, e.step)
+    assert marks(d) == [40], d.log
+
+
+def test_optimizers_that_take_over_from_each_other_are_counted_on():
+    e, d = made(steps="1000")
+    for _ in range(3):
+        turn(e, [ADAM], 100)
+        turn(e, [("ended", "optimizer", "other")], 100)
+    assert e.step == 601, e.step
+
+
+def test_a_critic_of_a_hundred_steps_a_turn_takes_nothing_over():
+    e, d = made(steps="1000")
+    e.ready(2)
+    turn(e, [("ended", "optimizer", "c")] * 100
+         + [("ended", "optimizer", "g")], 20)
+    assert e.lead.key == "g" and e.step == 21, (e.lead.key, e.step)
+
+
+def test_of_two_threads_that_train_the_first_is_followed():
+    import threading
+    e, d = made(steps="30")
+    turn(e, [ADAM], 4)
+    for _ in range(40):
+        other = threading.Thread(target=turn, args=(
+            e, [("ended", "optimizer", "other")], 1))
+        other.start()
+        other.join()
+        turn(e, [ADAM], 1)
+    assert e.lead.key == ADAM[2] and marks(d) == [30], (e.lead.key, d.log)
+
+
 def test_optimizers_lead_loaders_and_accumulation_is_one_step():
     e, d = made(steps="5..6")
     e.ready()
@@ -269,6 +321,26 @@ def test_without_steps_a_few_are_taken_when_they_are_even():
     got = marks(d)
     assert 3 <= len(got) <= 10 and got[0] >= 9, got
     assert d.log.count("start %d" % got[0]) == 1 and d.log.count("stop") == 1
+
+
+def test_ranks_of_one_job_choose_the_same_steps():
+    both = [made(), made()]
+    one, other = both[0][0], both[1][0]
+    os.makedirs(one.folder)
+    other.folder = one.folder
+    for k, (e, d) in enumerate(both):
+        d.rank = lambda k=k: (k, 2)
+    for i in range(30):
+        for k, (e, d) in enumerate(both):   # the second one is even at last
+            e.begins("batch", "m")
+            one.clock[0] += 10_000_000 * (1 + (k and i % 2 and i < 20) * 9)
+            e.ended("batch", "m")
+    assert marks(both[0][1]) == marks(both[1][1]) != [], (
+        marks(both[0][1]), marks(both[1][1]))
+    assert marks(both[0][1])[0] < 15, marks(both[0][1])
+    one.end()
+    other.end()
+    assert not [f for f in os.listdir(one.folder) if "window" in f]
 
 
 def test_uneven_steps_are_taken_in_the_end_and_said():

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from . import leader
 from .laps import Laps
+from .ranks import AHEAD, Ranks
 from .window import FOREVER, Window
 
 FEW_STEPS = 3           # a window of its own choice has at least so many ...
@@ -30,6 +31,7 @@ FIRST_CHOICE = 5        # no step before this one is chosen by itself
 LAST_CHOICE = 30        # this one is, however uneven those before it are
 LAST_CHOICE_NS = 30_000_000_000
 PATIENCE = 60           # signals, while a program's optimizers do not step
+LEAST_PATIENCE = 8      # steps of one of them, where a wanted one is near
 POLL_NS = 100_000_000   # between looks for a capture on demand
 DEMAND_FILE = "opscope.capture"
 DEMAND_STEPS = 3
@@ -112,6 +114,8 @@ class Engine:
         self._fed = None        # the loader that gave the last batch
         self._uneven = False    # it chose steps that were not even
         self._laps = Laps(native)
+        self._ranks = None      # what those of its job chose
+        self._length = 0        # of the window that they chose
         self._lock = threading.RLock()
 
     # --- what drivers call ------------------------------------------------
@@ -192,6 +196,10 @@ class Engine:
                 self.problem("opscope stopped tracing: %s" % e)
             self.native.step(1)
             self._began = _now()
+
+    def spares(self):
+        """One of the optimizers that were made need not be waited for."""
+        self._expected = max(0, self._expected - 1)
 
     def _forget_weak(self):
         """The program is going to train by an optimizer: the models that it
@@ -358,9 +366,18 @@ class Engine:
         seen = sum(1 for kind, _ in self.sources if kind == "optimizer")
         self._waited += 1
         if (leader.TRUST[source.kind] > leader.TRUST["optimizer"]
-                or seen >= self._expected or self._waited > PATIENCE):
+                or seen >= self._expected or self._waited > PATIENCE
+                or self._is_near(source)):
             self._expected = 0
         return not self._expected
+
+    def _is_near(self, source):
+        """Would a step that is wanted go by while optimizers are waited
+        for?"""
+        w = self.window
+        return (w is not None and not w.by_time and source.ends
+                and source.count >= LEAST_PATIENCE
+                and w.next_after(source.count) <= source.count + 2)
 
     def _signal(self, source):
         lead = self.lead
@@ -375,21 +392,24 @@ class Engine:
             number = self.step + 1
         else:
             # does it take turns with the leader? Then its count is the step
-            in_turn = (lead is None or lead.last > source.last_before
-                       or source.trains and not lead.trains
-                       and source.kind == lead.kind)
-            if in_turn or source.kind == "optimizer" != lead.kind:
+            in_turn = not source.led and (
+                lead is None or lead.last > source.last_before
+                or source.trains and not lead.trains
+                and source.kind == lead.kind)
+            leads = not self._ended and (lead is None
+                                         or leader.takes_over(source, lead))
+            if in_turn or lead is None or (
+                    source.kind == "optimizer" != lead.kind):
                 number = source.count + source.ends
             else:
                 # after the leader: of an optimizer it is the second signal.
                 # What ran less often than this one was a preparation
-                number = self.step + (source.count if source.ends else 1)
+                number = self.step + (source.alone if source.ends else 1)
                 number = max(number, source.count + source.ends)
-            if self._ended or (lead is not None
-                               and not leader.takes_over(source, lead)) \
-                    or not self._lead_by(source, number):
+            if not leads or not self._lead_by(source, number):
                 source.last_before = source.last
                 return
+            source.led, source.alone = True, 0
         source.last_before = source.last
         if self._ready:     # its first step was opened before it was seen
             self._ready = False
@@ -474,11 +494,40 @@ class Engine:
         if self.want.everything:
             return True
         if self.window is None:
-            return not self._chosen and self._is_even(number, now)
+            return not self._chosen and self._is_choice(number, now)
         if self.window.wants(number, (now - self._started) / 1e9):
             return not self._passed
         self._passed = False
         return self.window.demand and self._is_demanded(now)
+
+    def _is_choice(self, number, now):
+        """Is it the step at which a window of its own choice opens? Ranks of
+        one job choose one, a little ahead."""
+        if not self._is_rank():
+            return self._is_even(number, now)
+        if self._ranks is None:
+            self._ranks = Ranks(self.folder)
+        chosen = self._ranks.chosen()
+        if chosen is None and self._is_even(number, now):
+            self._ranks.choose(number + AHEAD, self._few())
+            chosen = self._ranks.chosen()
+        if chosen is None or number > chosen[0]:
+            return self._is_even(number, now)
+        self._length = chosen[1]
+        return number == chosen[0]
+
+    def _is_rank(self):
+        try:
+            where = next(filter(None, (d.rank() for d in self.drivers)), None)
+            return where is not None and where[1] > 1
+        except Exception:
+            return False
+
+    def _few(self):
+        """How many steps a window of its own choice has."""
+        t = sorted(self._times[-EVEN_STEPS:])
+        mid = t[len(t) // 2] if t else FEW_NS
+        return max(FEW_STEPS, min(MOST_STEPS, -(-FEW_NS // max(mid, 1))))
 
     def _is_even(self, number, now):
         """Do steps repeat by now? The longer it takes, the less is asked."""
@@ -572,10 +621,7 @@ class Engine:
         self._laps.end(drivers)
         self._until, self._deadline = 0, 0
         if self.window is None and not self.want.everything:
-            t = sorted(self._times[-EVEN_STEPS:])
-            mid = t[len(t) // 2] if t else FEW_NS
-            n = max(FEW_STEPS, min(MOST_STEPS, -(-FEW_NS // max(mid, 1))))
-            self._until = number + n
+            self._until = number + (self._length or self._few())
         elif self._demanded:
             self._until = number + DEMAND_STEPS
         if self.want.seconds:
@@ -755,6 +801,8 @@ class Engine:
                         break
                 except Exception:
                     pass
+            if self._ranks is not None:
+                self._ranks.forget()
             self._tell()
             if self._recording:
                 self.native.stop()

@@ -10,13 +10,15 @@ training loader; a helper function is called beside the training function (the
 one in which most time is spent leads). Where a driver knows that a function
 computes gradients, it and the loader that feeds it go before those of which
 nobody knows that. Calls of backward() and of a model are told only as long as
-the program has made no optimizer."""
+the program has made no optimizer. Of two threads that do the same kind of work
+the first one is followed, as long as it works."""
 
 import threading
 
 TRUST = {"explicit": 6, "batch": 5, "optimizer": 4, "loader": 3, "call": 2,
          "backward": 1, "model": 0}
 WEAK = ("backward", "model")
+SILENCE = 30    # signals of another one: the leader is at work no more
 
 
 def thread_of(number):
@@ -29,7 +31,8 @@ class Source:
     """One thing that tells of steps."""
 
     __slots__ = ("kind", "key", "count", "last", "last_before", "spent",
-                 "begun", "thread", "owner", "ends", "alone", "trains")
+                 "begun", "thread", "owner", "ends", "alone", "longest",
+                 "trains", "old", "led")
 
     def __init__(self, kind, key, thread):
         self.kind, self.key, self.thread = kind, key, thread
@@ -39,21 +42,52 @@ class Source:
         self.last_before = 0    # ... and the one before it
         self.spent = 0          # ns between begin and end, the first apart
         self.begun = 0          # ns, when a unit began that has not ended
-        self.alone = 0          # signals since the leader's last one
+        self.alone = 0          # signals since the leader's last one ...
+        self.longest = 0        # ... and the most that there were before one
+        self.old = 0            # the leader's count at the last signal
+        self.led = False        # it was the leader before
         self.ends = kind == "optimizer"   # its signals end a step
         self.trains = False     # it computes gradients, or feeds who does
+
+
+def _meet(new, old):
+    """`new` signals while `old` leads. Returns how often that one did since
+    the last time."""
+    between, new.old = old.count - new.old, old.count
+    if new.last_before > old.last:
+        new.alone += 1
+    else:
+        new.longest, new.alone = max(new.longest, new.alone), 1
+    return between
+
+
+def _optimizer_takes_over(new, old, between):
+    """Of those that take turns the rarer one; of equals the later one. One that
+    joins in late takes nothing over, nor one of which many steps make a turn:
+    but those that come when the leader's work is done do."""
+    if new.alone > max(SILENCE, 3 * new.longest):
+        return True
+    if new.thread != old.thread:
+        return False
+    if new.count == 2 and old.count == 2:
+        return True
+    if not 2 <= new.count < old.count or between <= 1 >= new.alone:
+        return False
+    if new.alone == 1 and not new.led:
+        old.longest = max(old.longest, between)
+    return True
 
 
 def takes_over(new, old):
     """Does `new`, which just signalled, lead from now on in place of `old`?"""
     a, b = TRUST[new.kind], TRUST[old.kind]
-    new.alone = new.alone + 1 if new.last_before > old.last else 1
+    between = _meet(new, old)
     if a != b:
         return a > b and (new.count >= 2 or new.kind in ("explicit", "batch"))
     if new.kind == "optimizer":
-        # of those that take turns the rarer one; of equals the later one
-        rarer = 2 <= new.count < old.count
-        return rarer or (new.count == old.count == 2)
+        return _optimizer_takes_over(new, old, between)
+    if new.thread != old.thread:
+        return new.alone > SILENCE
     if new.trains != old.trains:
         return new.trains and new.count >= 2
     if new.kind == "call":

@@ -6,22 +6,30 @@ Nothing is wrapped, so no frame of ours stands in a traceback. Both calls look
 something up just before they begin: torch asks the engine of autograd for
 run_backward, and a module its class for _compiled_call_impl. Who answers there
 hears of the call. A model is a module that is part of no other one that was
-called."""
+called. A backward() of which the graph is kept to go through once more (a
+penalty on gradients) is told apart from the one that ends in an update.
+
+Where optimizers step inside of backward(), by hooks of the parameters, its end
+is the end of their step."""
+
+from .calls import around
 
 
 class Engine:
-    """Stands for the engine of autograd, and tells when it is to run."""
+    """Stands for the engine of autograd, and tells of its runs."""
 
-    def __init__(self, real, told):
-        self._real, self._told = real, told
+    def __init__(self, real, begins, ended):
+        self.real = real
+        run = real.run_backward
+
+        def before(args, kwargs):
+            begins(args, kwargs or {})
+            return real, run, args, kwargs
+        self.code = before.__code__
+        self.run_backward = around(run, before, ended)
 
     def __getattr__(self, name):
-        return getattr(self._real, name)
-
-    @property
-    def run_backward(self):
-        self._told()
-        return self._real.run_backward
+        return getattr(self.real, name)
 
 
 class Called:
@@ -41,30 +49,44 @@ class Called:
         self._parts.update(id(m) for m in module.modules() if m is not module)
 
 
-class Calls:
-    """Hears of both until it is off. told(kind, thing) is called."""
+class Again:
+    """Stands for the calls of backward() that make a graph themselves."""
 
-    def __init__(self, torch, told):
+
+class Calls:
+    """Hears of both until it is off. told(kind, thing) is called before, and
+    ended() behind each backward()."""
+
+    def __init__(self, torch, told, ended):
         self._module, self._variable = torch.nn.Module, torch.autograd.Variable
-        self._told, self._known, self._called = told, set(), None
-        real = getattr(self._variable, "_execution_engine", None)
-        if hasattr(real, "run_backward"):
-            self._engine = Engine(real, self._backward)
-            self._variable._execution_engine = self._engine
-        else:
-            self._engine = None
+        self._told, self._ended, self._known = told, ended, set()
+        self._again, self._called, self._engine = Again(), None, None
+        self.watch_backward()
         if vars(self._module).get("_compiled_call_impl", self) is None:
             self._called = Called(self._model)
             self._module._compiled_call_impl = self._called
 
     def codes(self):
         """The code that torch.compile must not look into."""
-        return [f.__code__ for f in (
-            Engine.run_backward.fget, Called.__get__, Called.add_parts,
-            Calls._backward, Calls._model)]
+        codes = [f.__code__ for f in (
+            Called.__get__, Called.add_parts, Calls._begins, Calls._ends,
+            Calls._model)]
+        return codes + ([self._engine.code] if self._engine else [])
 
-    def _backward(self):
-        self._told("backward", self)
+    def watch_backward(self):
+        real = getattr(self._variable, "_execution_engine", None)
+        if self._engine is None and hasattr(real, "run_backward"):
+            self._engine = Engine(real, self._begins, self._ends)
+            self._variable._execution_engine = self._engine
+
+    def _begins(self, args, kwargs):
+        """run_backward(tensors, gradients, keep_graph, create_graph, ...)"""
+        if self._told is not None:
+            again = args[3] if len(args) > 3 else kwargs.get("create_graph")
+            self._told("backward", self._again if again else self)
+
+    def _ends(self, token, error, value):
+        self._ended()
 
     def _model(self, module):
         if id(module) not in self._known:
@@ -75,11 +97,21 @@ class Calls:
                 pass    # one that was not made whole has no parts
         self._told("model", module)
 
-    def off(self):
-        """Puts everything back as it was."""
-        if self._engine is not None:
-            self._variable._execution_engine = self._engine._real
-            self._engine = None
+    @property
+    def is_off(self):
+        return self._engine is None
+
+    def only_ends(self):
+        """There is an optimizer: of interest is only whether it steps inside
+        of backward()."""
         if self._called is not None:
             self._module._compiled_call_impl = None
             self._called = None
+        self._told = None
+
+    def off(self):
+        """Puts everything back as it was."""
+        self.only_ends()
+        if self._engine is not None:
+            self._variable._execution_engine = self._engine.real
+            self._engine = None

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: what repeats in a program, and torch's own profiler around some of it.
+"""PyTorch: what repeats in a program, and torch's own profiler around some of
+it.
 
 Steps are told by what every training program calls: optimizer.step(), the next
 batch of a DataLoader; and, where neither is seen, a compiled function or a CUDA
 graph that is run again. These calls are wrapped at their classes, so that the
 program's own objects stay as they are. A program that has no optimizer is told
-by its calls of backward() and of models (torch_calls.py). Code that torch.compile traces never
-sees the engine: there a wrapper is the call it wraps and nothing else.
+by its calls of backward() and of models (torch_calls.py); one whose optimizers
+step inside of backward(), by its end. Code that torch.compile traces never sees
+the engine: there a wrapper is the call it wraps and nothing else.
 
 The trace is that of torch.profiler, driven by hand: prepared a step ahead,
 started and stopped between steps, each step marked as torch's own schedule
 marks it. A program that profiles itself is noticed by the same classes: its
 profiler has the right of way, and what it exports is told to the engine."""
 
+import contextlib
 import errno
 import functools
 import gzip
@@ -156,6 +159,23 @@ class AtEnd:
         self._function()
 
 
+def apart(method):
+    """A method in which the program's own modes (FlopCounterMode, a default
+    device) see and change nothing."""
+    @functools.wraps(method)
+    def inner(driver, *args):
+        torch, modes = driver.torch, contextlib.ExitStack()
+        try:
+            from torch.utils._python_dispatch import _disable_current_modes
+            modes.enter_context(_disable_current_modes())
+            modes.enter_context(torch._C.DisableTorchFunction())
+        except (ImportError, AttributeError):
+            pass    # another version: the program's modes see us
+        with modes:
+            return method(driver, *args)
+    return inner
+
+
 class Driver:
     name = "torch"
 
@@ -180,6 +200,11 @@ class Driver:
         self._worker = None         # the module that knows a loader's worker
         self._frames = None         # torch._C._dynamo.eval_frame
         self._calls = None
+        self._awaited = {}          # optimizers that are to step, by number
+        self._trained = set()       # numbers of parameters that have one
+        self._late = False          # one stepped in the backward() under way
+        self._in_graph = _outside   # the backward() that runs, or -1
+        self._captured = None       # what stepped in the CUDA graph being made
         self.compiling = _never
 
     def forked(self, engine):
@@ -190,11 +215,15 @@ class Driver:
         self._asks, self._blocks = 8, []
         self._theirs, self._unsaved = set(), None
         self._in_step.depth = 0
+        self._late = False
+        self._awaited.clear()
+        self._trained.clear()
 
     # --- hooks ------------------------------------------------------------
 
     def attach(self, torch):
         self.torch = torch
+        self._in_graph = getattr(torch._C, "_current_graph_task_id", _outside)
         for part in (self._attach_compiler, self._attach_optimizers,
                      self._attach_loaders, self._attach_graphs,
                      self._attach_calls,
@@ -209,10 +238,12 @@ class Driver:
     def _tell(self, what, kind, thing):
         """Tells the engine, behind whatever may go wrong there. Nothing of it
         is to be traced by torch.compile, nor called while a CUDA graph is
-        being captured, nor in a loader's worker."""
+        being captured, nor in a loader's worker, nor inside of backward():
+        there torch keeps a state of its own for each thread, and a tracer that
+        was begun would be gone behind it."""
         if self._worker is not None and self._worker._worker_info is not None:
             return
-        if self._is_capturing():
+        if self._is_capturing() or self._in_graph() != -1:
             return
         frames = (self._frames if "torch._dynamo.eval_frame" in sys.modules
                   else None)
@@ -324,7 +355,7 @@ class Driver:
         def make(init):
             def __init__(opt, *args, **kwargs):
                 init(opt, *args, **kwargs)
-                self._optimizer_made()
+                self._optimizer_made(opt)
             return __init__
         wrap(optimizer, "__init__", make)
 
@@ -338,10 +369,14 @@ class Driver:
             if compiling():
                 return inner(*args, **kwargs)
             local.depth = getattr(local, "depth", 0) + 1
+            if local.depth == 1:
+                local.outer = args[0]
             try:
                 out = inner(*args, **kwargs)
             finally:
                 local.depth -= 1
+                if not local.depth:
+                    local.outer = None
             stepped(args[0])
             return out
         step._opscope = True
@@ -356,21 +391,62 @@ class Driver:
         return step_is_over
 
     def _optimizer_stepped(self, opt):
-        """An optimizer stepped; the call that has it inside tells it."""
-        if not getattr(self._in_step, "depth", 0):
+        """An optimizer stepped; the call that has it inside tells it, or the
+        backward() whose hook called it."""
+        if getattr(self._in_step, "depth", 0):
+            if opt is not self._in_step.outer:
+                self._await_no_more(opt)
+        elif self._in_graph() != -1:
+            self._await_no_more(opt)
+            self._late = True
+            if self._calls is not None:
+                self._calls.watch_backward()
+        else:
+            if self._calls is not None and not self._calls.is_off:
+                self._calls.off()
+            if self._is_capturing():
+                self._captured = weakref.ref(opt)
             self._tell("ended", "optimizer", opt)
 
-    def _optimizer_made(self):
+    def _backward_ended(self):
+        """Optimizers that stepped inside of it are one: there may be one for
+        each parameter."""
+        if self._late and self._in_graph() == -1:
+            self._late = False
+            self._tell("ended", "optimizer", self)
+
+    def _optimizer_made(self, opt):
         if self._calls is not None:
-            self._calls.off()
+            self._calls.only_ends()
         ready = getattr(self.engine, "ready", None)
         if ready is None or (self._worker is not None
                              and self._worker._worker_info is not None):
             return
         try:
-            ready()
+            ready(self._await(opt))
         except Exception as e:
             self.engine.problem("torch: %s: %s" % (type(e).__name__, e))
+
+    def _await(self, opt):
+        """How many optimizers more are to step, 1 or 0: of those that share
+        parameters (one inside another, one of several to choose from) it is
+        enough that one does."""
+        mine = {self._numbers.of(group["params"][0])
+                for group in opt.param_groups if group["params"]}
+        is_other = not mine & self._trained
+        self._trained |= mine
+        if is_other:
+            number = self._numbers.of(opt)
+            self._awaited[number] = weakref.ref(
+                opt, lambda _: self._await_no_more(None, number))
+        return int(is_other)
+
+    def _await_no_more(self, opt, number=None):
+        """This one is gone, or steps inside of something that is told."""
+        number = self._numbers.of(opt) if number is None else number
+        if self._awaited.pop(number, None) is not None and hasattr(
+                self.engine, "spares"):
+            self.engine.spares()
 
     def _attach_loaders(self, torch):
         """Each batch that a DataLoader is asked for. All iterators of a loader
@@ -421,40 +497,58 @@ class Driver:
     def _attach_calls(self, torch):
         """Calls of backward() and of models, until there is an optimizer. torch
         marks the class of the first one that is made."""
-        module = importlib.import_module("torch.optim.optimizer")
-        if any(getattr(vars(cls).get("step"), "hooked", False)
-               for cls in _subclasses(module.Optimizer)):
-            return
-        self._calls = Calls(torch, self._called)
+        self._calls = Calls(torch, self._called, self._backward_ended)
         if self._frames is not None:
             for code in self._calls.codes():
                 self._skip(code)
+        module = importlib.import_module("torch.optim.optimizer")
+        if any(getattr(vars(cls).get("step"), "hooked", False)
+               for cls in _subclasses(module.Optimizer)):
+            self._calls.off()
 
     def _called(self, kind, thing):
         if self.compiling():
             return
+        if self._in_graph() != -1:
+            return      # a part of the backward() under way
         lead = getattr(self.engine, "lead", None)
         if lead is not None and lead.count > 3 and lead.kind != kind and (
                 lead.kind not in ("backward", "model")):
             self._calls.off()       # steps are known by something better
             return
         self._tell("begins", kind, thing)
+        if thing is self._calls:
+            self._tell("trains", kind, thing)
 
     def _attach_graphs(self, torch):
-        """A captured CUDA graph that is run again is a call."""
+        """A captured CUDA graph that is run again is a call; one in which an
+        optimizer stepped is a step of that optimizer."""
         graph = getattr(torch.cuda, "CUDAGraph", None)
         if not isinstance(graph, type):
             return
 
-        def make(replay):
+        def make_end(capture_end):
+            def capture_is_over(g, *args, **kwargs):
+                g._opscope_steps, self._captured = self._captured, None
+                return capture_end(g, *args, **kwargs)
+            return capture_is_over
+
+        def make_replay(replay):
             def again(g, *args, **kwargs):
-                self._tell("begins", "call", g)
+                steps = getattr(g, "_opscope_steps", None)
+                optimizer = steps() if steps is not None else None
+                if optimizer is None:
+                    self._tell("begins", "call", g)
                 try:
                     return replay(g, *args, **kwargs)
                 finally:
-                    self._tell("ended", "call", g)
+                    if optimizer is None:
+                        self._tell("ended", "call", g)
+                    else:
+                        self._tell("ended", "optimizer", optimizer)
             return again
-        wrap(graph, "replay", make)
+        wrap(graph, "capture_end", make_end)
+        wrap(graph, "replay", make_replay)
 
     # --- the program's own profiler -----------------------------------------
 
@@ -564,6 +658,7 @@ class Driver:
 
     # --- our own --------------------------------------------------------------
 
+    @apart
     def prepare(self):
         """Warms the tracer up: on a GPU it takes its time to begin."""
         if self._profiler is not None or self._theirs:
@@ -581,6 +676,7 @@ class Driver:
             self._profiler = None
             raise
 
+    @apart
     def start(self, step):
         if self._theirs:
             raise RuntimeError("the program's own profiler runs")
@@ -625,12 +721,14 @@ class Driver:
     def mark(self, step):
         self._mark(STEP % step)
 
+    @apart
     def _mark(self, name):
         self.unmark()
         if self._running:
             self._marker = self.torch.autograd.profiler.record_function(name)
             self._marker.__enter__()
 
+    @apart
     def unmark(self):
         marker, self._marker = self._marker, None
         if marker is not None:
@@ -650,6 +748,7 @@ class Driver:
         self._names.append((STEP % step,
                             "opscope: step %d, which did not end" % step))
 
+    @apart
     def stop(self, stem):
         """Ends the trace and writes it. Returns the paths."""
         names, self._names = self._names, []
@@ -675,6 +774,7 @@ class Driver:
             paths += self._history_over(stem)
         return paths
 
+    @apart
     def cancel(self):
         """Takes back a prepare() that no start() followed. torch's own way is
         to start and to stop."""
@@ -758,6 +858,10 @@ class Driver:
 
 def _never():
     return False
+
+
+def _outside():
+    return -1
 
 
 def _subclasses(cls):

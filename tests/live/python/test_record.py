@@ -283,6 +283,8 @@ def test_a_kill_leaves_what_opscope_recorded_and_says_what_is_gone():
         assert run.status == 137, run.status
         steps = [r["step"] for r in run.rows("steps")]
         assert 18 <= len(steps) <= 21, steps
+        assert [r["cut"] for r in run.rows("steps")][-2:] == [False, True], (
+            "the step in which it was killed is told as whole")
         gone = [r for r in run.rows("coverage")
                 if "tracer" in str(r)]
         assert gone, "coverage does not tell that the tracer's data died"
@@ -296,6 +298,19 @@ def test_a_script_that_profiles_itself_is_taken_as_it_is():
         assert run.status == 0, run.err[-300:]
         assert "profiles itself" in run.err, run.err
         assert len(run.rows("steps")) >= 1
+    finally:
+        _remove(run)
+
+
+def test_two_ranks_choose_the_same_steps():
+    run = _run("torch_ddp.py")
+    try:
+        steps = {}
+        for r in run.rows("steps"):
+            steps.setdefault(r["host"], []).append(r["step"])
+        assert len(steps) == 2, steps
+        first, second = steps.values()
+        assert first == second, steps
     finally:
         _remove(run)
 

@@ -62,8 +62,11 @@ class Engine:
     def problem(self, text):
         self.problems.append(text)
 
-    def ready(self):
-        self.signals["ready"] += 1
+    def ready(self, optimizers=1):
+        self.signals["ready"] += optimizers
+
+    def spares(self):
+        self.signals["spared"] += 1
 
     def begins(self, kind, key):
         self.signals[kind, key] += 1
@@ -301,6 +304,17 @@ def test_optimizers():
         same(name, (engine.count("optimizer"), len(engine.keys("optimizer")),
                     engine.signals["ready"], engine.problems),
              (5, 1, 1, []))
+
+
+def test_optimizers_that_are_gone_are_not_waited_for():
+    engine.reset()
+    w, v = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
+    made = [torch.optim.SGD([p], lr=0.1) for p in (w, w, v)]
+    same("waited for", engine.signals["ready"], 2)
+    made[0].step()
+    del made
+    gc.collect()
+    same("spared", engine.signals["spared"], 2)
 
 
 def test_scheduler_and_scaler():
@@ -546,7 +560,33 @@ def test_cuda():
     same("steps while a graph is captured", engine.count("optimizer"), 0)
     for _ in range(5):
         g.replay()
-    same("replays", engine.count("call"), 5)
+    same("replays", engine.count("optimizer"), 5)
+
+
+def test_a_graph_in_which_an_optimizer_stepped_is_its_step():
+    class Graph:
+        def capture_end(self):
+            pass
+
+        def replay(self):
+            return "ran"
+    fake = types.SimpleNamespace(cuda=types.SimpleNamespace(CUDAGraph=Graph))
+    driver._attach_graphs(fake)
+    engine.reset()
+    loop, is_capturing = Loop(), driver._is_capturing
+    loop.run(2)
+    graphs = [Graph(), Graph()]
+    driver._is_capturing = lambda: True
+    try:
+        loop.step()
+    finally:
+        driver._is_capturing = is_capturing
+    for g in graphs:        # nothing stepped in the second one
+        g.capture_end()
+    same("while it was captured", engine.count("optimizer"), 2)
+    same("value", [g.replay() for g in graphs for _ in range(3)], ["ran"] * 6)
+    same("steps", engine.count("optimizer"), 5)
+    same("calls", engine.count("call"), 3)
 
 
 def test_quiet():

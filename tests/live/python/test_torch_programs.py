@@ -145,6 +145,11 @@ def test_a_thread_that_trains_and_asks_for_memory_is_quiet():
         *TEN, "--memory", "--shapes", "--stacks")), [10, 11, 12])
 
 
+def test_modes_of_the_program_do_not_see_us():
+    _same("steps", _is_unchanged("torch_modes.py", options=(
+        *TEN, "--memory")), [10, 11, 12])
+
+
 def test_what_comes_behind_the_last_step_is_none():
     with Recorded("torch_thread.py", "--steps", "38..90") as run:
         _same("steps", run.steps, [38, 39, 40])
@@ -185,6 +190,58 @@ def test_the_rarer_of_two_optimizers_is_the_step():
             [6 * len(run.steps)])
 
 
+def _steps_of_optimizers(kind, calls, window=TEN, steps=(10, 11, 12)):
+    """One update is one step; `calls` is how often one calls a layer."""
+    with Recorded("torch_optimizers.py", "-q", *window, args=(kind,)) as run:
+        _same("status of " + kind, run.status, 0)
+        _same("steps of " + kind, run.steps, list(steps))
+        _same("layers of " + kind, [
+            r["calls"] for r in run.rows("ops") if r["name"] == "aten::linear"],
+            [calls * len(steps)])
+        return run.rows("ops"), run.rows("steps")
+
+
+def test_optimizers_inside_of_backward_are_one():
+    ops, steps = _steps_of_optimizers("hooks", 2)
+    _same("calls of SGD", [r["calls"] for r in ops if r["name"] ==
+                           "Optimizer.step#SGD.step"], [4 * 3])
+    _same("bare", {r["bare_is"] for r in steps} - {"recorded"}, {"measured"})
+
+
+def test_an_optimizer_inside_of_another_one_is_not_waited_for():
+    _steps_of_optimizers("sam", 4)
+
+
+def test_an_optimizer_that_is_not_used_is_not_waited_for():
+    _steps_of_optimizers("choice", 2)
+    _steps_of_optimizers("spare", 2)
+
+
+def test_an_optimizer_that_joins_in_late_changes_no_numbers():
+    _steps_of_optimizers("late", 2, ("--steps", "10,30..31"), (10, 30, 31))
+
+
+def test_optimizers_in_turns_are_counted_on():
+    _steps_of_optimizers("turns", 2, ("--steps", "10,35"), (10, 35))
+
+
+def test_of_two_threads_that_train_one_is_followed():
+    with Recorded("torch_optimizers.py", "-q", *TEN, args=("threads",)) as run:
+        _same("steps", run.steps, [10, 11, 12])
+
+
+def test_a_penalty_on_gradients_is_no_step():
+    with Recorded("torch_manual.py", *TEN, args=("--penalty",)) as run:
+        _same("steps", run.steps, [10, 11, 12])
+        _same("layers", [r["calls"] for r in run.rows("ops")
+                         if r["name"] == "aten::tanh"], [3])
+
+
+def test_a_backward_inside_of_backward_is_no_step():
+    _same("steps", _is_unchanged("torch_manual.py", "--checkpoint"),
+          [10, 11, 12])
+
+
 def test_an_evaluation_before_training_is_no_step():
     for late in ((), ("--late",)):
         with Recorded("torch_eval_first.py", *TEN, args=late) as run:
@@ -214,6 +271,16 @@ def test_coverage_advises_whoever_uses_record():
         for other in ("OPS_SCOPE", "ops_alloc", "HLO", "ProfilerActivity",
                       "take a profile in the program"):
             assert other not in text, other
+
+
+def test_what_opscopes_own_profile_writes_is_taken():
+    with Recorded("torch_own.py", args=("FOLDER/own",),
+                  env={"PYTHONPATH": lib.PACKAGE}) as run:
+        _same("status", run.status, 0)
+        assert "files 1" in run.out, run.out
+        _same("steps", run.steps, [2, 3, 4])
+        _same("traced", [r["calls"] for r in run.rows("ops")
+                         if r["name"] == "aten::linear"], [3])
 
 
 def test_lightning():
