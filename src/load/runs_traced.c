@@ -323,8 +323,11 @@ static int join_traced(struct traced *p, struct ops_err *e) {
 static void settle_tracer(struct trace *t) {
     for (row_id r = 0; r < t->spans.n && !t->oom; r++) {
         if (!is_ours(t, r)) continue;
-        if (is_tracer(t, r) && (t->spans.flags[r] & SPAN_OPEN))
-            trace_note(t, NOTE_TRACER_DIED, 1);
+        if (t->spans.flags[r] & SPAN_OPEN) {
+            if (is_tracer(t, r)) trace_note(t, NOTE_TRACER_DIED, 1);
+            /* it is no scope that the program left open */
+            if (t->notes[NOTE_UNFINISHED] > 0) t->notes[NOTE_UNFINISHED]--;
+        }
         t->spans.flags[r] &= (uint8_t)~SPAN_OPEN;
         put_row_aside(t, r);
     }

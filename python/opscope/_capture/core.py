@@ -35,6 +35,7 @@ LEAST_PATIENCE = 8      # steps of one of them, where a wanted one is near
 POLL_NS = 100_000_000   # between looks for a capture on demand
 DEMAND_FILE = "opscope.capture"
 DEMAND_STEPS = 3
+LOOK_AHEAD = 256        # steps, for the end of an open window
 GONE = 3                # signals of another one: the leader is at work no more
 NO_STEP = "opscope: no step begins here"    # as src/base/facts.h has these
 ANEW = "opscope: steps are counted anew"
@@ -422,6 +423,10 @@ class Engine:
         if self._ended:
             return
         if self.step < number < self._next:
+            if self._open:      # a tracer of Python sees each call of ours
+                self.taken.append(number)
+                for d in self._on:
+                    d.mark(number)
             self.step = number
             self.native.step(number)
             self._began = now
@@ -457,6 +462,7 @@ class Engine:
                 self.taken.append(number)
                 for d in self._on:
                     d.mark(number)
+                self._next = self._open_until(number)
                 return
         if self._ended or not self.drivers:
             return
@@ -478,6 +484,19 @@ class Engine:
         if self.window.by_time or self.window.demand:
             return 0
         return self.window.next_after(number) - 1
+
+    def _open_until(self, number):
+        """The first step at which an open window may be over."""
+        if self.want.everything:
+            return FOREVER
+        if self._deadline or self.window is not None and self.window.by_time:
+            return 0
+        if self._until:
+            return self._until
+        over = number + 1
+        while over < number + LOOK_AHEAD and self.window.wants(over, 0):
+            over += 1
+        return over
 
     def _is_over(self, number, now):
         if self.want.everything:
@@ -650,6 +669,7 @@ class Engine:
             for d in self._on:
                 d.mark(number)
             self.taken.append(number)
+        self._next = self._open_until(number)
 
     def thread_over(self):
         """The thread in which a tracer was started is about to end: it alone
@@ -662,6 +682,7 @@ class Engine:
         """Ends the window and writes what was traced. `cut` says what ended
         before it was over."""
         self._open, self._prepared, self._chosen = False, False, True
+        self._next = 0
         if self._demanded:
             self._request_done()
         if self.want.stacks:
@@ -786,6 +807,7 @@ class Engine:
         with self._lock:
             self._ended = True
             if self._recording:
+                self._laps.drop()
                 if self.lead and self.lead.ends:
                     self.native.instant(NO_STEP)
                 self.native.step_end()

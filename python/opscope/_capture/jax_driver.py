@@ -29,7 +29,7 @@ class Driver:
         self._late = None
         self._engine = engine
         self._marker = self._wait = None
-        self._marking = False           # a marker is ours
+        self._annotation = None         # JAX's class of marks
         self._program_marks = None      # the program's last marker
         self._ours = False
         self._folder = None
@@ -51,6 +51,7 @@ class Driver:
 
     def attach(self, jax):
         self.jax = jax
+        self._annotation = jax.profiler.TraceAnnotation
         is_new = getattr(getattr(jax, "__spec__", None), "_initializing",
                          False)
         watch_parts(self, jax, calls=self._watch_calls,
@@ -100,8 +101,7 @@ class Driver:
         def made(args, kwargs):
             # a marker that was made before the tracer ran is none
             number = (kwargs or {}).get("step_num")
-            if (number is not None and not self._marking
-                    and self._their_folder is None):
+            if number is not None and self._their_folder is None:
                 self._program_marks = args[0]
                 self.engine.explicit(int(number))
 
@@ -219,18 +219,17 @@ class Driver:
             self._ours = False
 
     def mark(self, step):
-        self.unmark()
-        if self.engine.want.memory:
+        """Written for JAX's tracer of Python, which sees each call. The marker
+        is what a StepTraceAnnotation is, without its frame of Python."""
+        marker, self._marker = self._marker, None
+        if marker is not None:
+            marker.__exit__(None, None, None)
+        if self._engine.want.memory:
             self._tell_memory()
-        if self._program_marks is not None:
-            return
-        self._marking = True
-        try:
-            self._marker = self.jax.profiler.StepTraceAnnotation(
-                "train", step_num=step)
-            self._marker.__enter__()
-        finally:
-            self._marking = False
+        if self._program_marks is None:
+            marker = self._marker = self._annotation("train", _r=1,
+                                                     step_num=step)
+            marker.__enter__()
 
     def _tell_memory(self):
         """Counters of what is allocated as a step begins: allocations are

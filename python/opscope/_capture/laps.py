@@ -42,6 +42,13 @@ class Laps:
                 d.sync()
             self._span = self._native.async_begin(LAP)
 
+    def drop(self):
+        """The program is over, in the middle of one: without a wait at its end
+        it tells nothing."""
+        span, self._span = self._span, None
+        if span is not None:
+            self._native.async_end(span)
+
     def end(self, drivers):
         """Ends the one that is open: it is over, or a window begins."""
         span, self._span = self._span, None

@@ -334,22 +334,23 @@ class Driver:
     def _attach_optimizers(self, torch):
         """optimizer.step() of every class. torch wraps the step of a class
         when the first one of it is made: its wrapper is wrapped again, so that
-        the step is over outside of the region that it marks. Optimizers whose
-        step was taken away before (learning-rate schedulers do) still run
-        torch's own hook."""
+        the step is over outside of the region that it marks. Where some were
+        made before we came, their step may have been taken away by then
+        (learning-rate schedulers do): they still run torch's own hook."""
         # torch.optim takes the name away again
         module = importlib.import_module("torch.optim.optimizer")
         optimizer = module.Optimizer
         wrap(optimizer, "profile_hook_step", lambda hook: (
             lambda step: self._outer(hook(step))))
+        late = False
         for cls in _subclasses(optimizer):
             step = vars(cls).get("step")
             if step is not None and getattr(step, "hooked", False) \
                     and not getattr(step, "_opscope", False):
                 cls.step = self._outer(step)
-                cls.step.hooked = True
+                cls.step.hooked = late = True
         register = getattr(module, "register_optimizer_step_post_hook", None)
-        if register is not None:
+        if late and register is not None:
             register(self._post_hook())
 
         def make(init):
