@@ -4,7 +4,6 @@ few seconds, by whatever Python runs it. test_versions.py runs it by each."""
 
 import asyncio
 import ctypes
-import os
 import pickle
 import sys
 import tempfile

@@ -4,7 +4,6 @@
 what it does when things go wrong. A fake recorder and a fake driver write down
 what they are asked for."""
 
-import importlib.util
 import os
 import sys
 import tempfile
@@ -22,10 +21,11 @@ def _load():
     package.__path__ = [folder]
     sys.modules["opscope"] = package
     import opscope._capture.core as engine
-    return engine
+    from opscope._capture import choice
+    return engine, choice
 
 
-engine = _load()
+engine, choice = _load()
 
 
 class Recorder:
@@ -327,7 +327,7 @@ def test_ranks_of_one_job_choose_the_same_steps():
     both = [made(), made()]
     one, other = both[0][0], both[1][0]
     os.makedirs(one.folder)
-    other.folder = one.folder
+    other.folder = other.choice.folder = one.folder
     for k, (e, d) in enumerate(both):
         d.rank = lambda k=k: (k, 2)
     for i in range(30):
@@ -347,8 +347,8 @@ def test_uneven_steps_are_taken_in_the_end_and_said():
     e, d = made()
     for i in range(60):
         turn(e, [ADAM], 1, 10 if i % 2 else 40)
-    assert marks(d) and marks(d)[0] <= engine.LAST_CHOICE, d.log
-    assert e._uneven
+    assert marks(d) and marks(d)[0] <= choice.LAST_CHOICE, d.log
+    assert e.choice.uneven
 
 
 def test_an_end_inside_of_the_window_writes_what_there_is():
@@ -421,11 +421,10 @@ def test_models_are_no_steps_once_there_is_an_optimizer():
 
 def test_a_request_on_demand_is_seen_by_all_ranks_and_removed():
     ranks = [made(steps="demand") for _ in range(2)]
-    ranks[1][0].logdir = ranks[0][0].logdir
-    path = os.path.join(ranks[0][0].logdir, engine.DEMAND_FILE)
+    path = ranks[1][0].demand.path = ranks[0][0].demand.path
     for n in range(20):
         for e, _ in ranks:
-            e._polled = -engine.POLL_NS
+            e.demand._polled = -choice.POLL_NS
             turn(e, [ADAM], 1)
         if n == 5:
             open(path, "w").close()
@@ -468,7 +467,7 @@ def test_an_evaluation_before_training_is_no_capture_of_it():
     assert e.taken == [5, 6] and len(e.paths) == 1, (e.taken, e.paths)
     assert engine.ANEW in e.native.spans and not os.path.exists(old) \
         or old == e.paths[0], (old, e.paths)
-    assert e._count() == 12, e._count()
+    assert e.count() == 12, e.count()
 
 
 def test_a_helper_that_is_called_in_turn_costs_no_capture():
@@ -497,7 +496,7 @@ def test_each_epoch_may_train_in_a_thread_of_its_own():
         blocked.set()
         other.join()
     assert e.taken == [4, 5], e.taken
-    assert e._count() == 9, e._count()
+    assert e.count() == 9, e.count()
 
 
 def test_signals_of_another_thread_are_no_steps():

@@ -10,7 +10,8 @@ import os
 import sys
 
 from . import frames, keras_hook
-from .core import Direct, Engine, Want, host_name
+from .core import Engine, Want, host_name
+from .direct import Direct
 from .window import Window
 
 __all__ = ["Direct", "Engine", "Want", "engine", "hooked", "host_name",

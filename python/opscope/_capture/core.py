@@ -2,12 +2,12 @@
 """The engine: counts a program's steps, times all of them, and has some of them
 traced by the framework's own profiler.
 
-Drivers (torch_driver.py, ...) tell it what repeats; leader.py says which of that
-is a step. Each step goes into opscope's own recorder, which costs some ten
-nanoseconds and survives a kill: so a profile holds how long steps take while
-nobody traces them. When a step that is wanted is about to begin, the drivers
-switch their tracers on; between the end of a step and the begin of the next one
-nothing is timed, so that switching is no part of any step.
+Drivers (torch_driver.py, ...) tell it what repeats; leader.py says which of
+that is a step. Each step goes into opscope's own recorder, which costs some
+ten nanoseconds and survives a kill: so a profile holds how long steps take
+while nobody traces them. When a step that is wanted is about to begin, the
+drivers switch their tracers on; between the end of a step and the begin of the
+next one nothing is timed, so that switching is no part of any step.
 
 Nothing here raises into the program or prints: what the user should know is a
 sentence of problem(), which `opscope record` shows at the end."""
@@ -19,22 +19,13 @@ import time
 from urllib.parse import quote
 
 from . import leader
+from .choice import DEMAND_STEPS, Choice, Demand
 from .laps import Laps
-from .ranks import AHEAD, Ranks
+from .notes import Notes, what_was_traced
 from .window import FOREVER, Window
 
-FEW_STEPS = 3           # a window of its own choice has at least so many ...
-FEW_NS = 50_000_000     # ... and lasts about so long ...
-MOST_STEPS = 10         # ... but has no more than this
-EVEN_STEPS = 4          # steps that must be alike before it opens
-FIRST_CHOICE = 5        # no step before this one is chosen by itself
-LAST_CHOICE = 30        # this one is, however uneven those before it are
-LAST_CHOICE_NS = 30_000_000_000
 PATIENCE = 60           # signals, while a program's optimizers do not step
 LEAST_PATIENCE = 8      # steps of one of them, where a wanted one is near
-POLL_NS = 100_000_000   # between looks for a capture on demand
-DEMAND_FILE = "opscope.capture"
-DEMAND_STEPS = 3
 LOOK_AHEAD = 256        # steps, for the end of an open window
 GONE = 3                # signals of another one: the leader is at work no more
 NO_STEP = "opscope: no step begins here"    # as src/base/facts.h has these
@@ -85,7 +76,6 @@ class Engine:
         self.step = 0           # the step that runs, or is about to; from 1
         self.paths = []         # profiles that were written
         self.taken = []         # steps that were traced
-        self._times = []        # ns of the last steps, for choosing
         self._began = 0         # ns, when the step that runs began
         self._next = 0          # before this step nothing is to be decided
         self._open = False      # is a window open?
@@ -96,16 +86,11 @@ class Engine:
         self._chosen = False    # a window of its own choice was taken
         self._foreign = set()   # drivers whose tracer the program uses
         self._started = 0       # ns, when the first step was seen
-        self._polled = 0
-        self._demanded = False
-        self._asked_by = None   # the request on demand that was taken last
         self._recording = False
         self._ended = False
         self._pid = os.getpid()
         self.is_child = False   # of fork(), and not of a new program
-        self.problems = []
         self._stale = [], []    # paths and steps of what turned out as none
-        self._unsaid = []       # sentences that could not be written yet
         self._traced_span = None
         self._expected = 0      # optimizers that were made and did not step
         self._waited = 0        # signals that came meanwhile
@@ -113,10 +98,9 @@ class Engine:
         self._on = []           # drivers whose tracer runs
         self._passed = False    # the rest of a range is not wanted any more
         self._fed = None        # the loader that gave the last batch
-        self._uneven = False    # it chose steps that were not even
+        self.choice, self.demand = Choice(self.folder), Demand(self.logdir)
+        self._notes = Notes(self.folder)
         self._laps = Laps(native)
-        self._ranks = None      # what those of its job chose
-        self._length = 0        # of the window that they chose
         self._lock = threading.RLock()
 
     # --- what drivers call ------------------------------------------------
@@ -214,7 +198,7 @@ class Engine:
         self._anew()
         self.native.step_end()
         self.lead, self.step, self._began = None, 0, 0
-        self._times.clear()
+        self.choice.forget_times()
 
     def input_begins(self):
         """The program waits for a batch, of a loader whose framework does not
@@ -231,9 +215,15 @@ class Engine:
             self.native.end()
 
     def problem(self, text):
-        if text not in self.problems and len(self.problems) < 20:
-            self.problems.append(text)
-            self._write_note(text)
+        self._notes.problem(text)
+
+    @property
+    def problems(self):
+        return self._notes.problems
+
+    def has_foreign(self):
+        """Does the program use a framework's tracer itself?"""
+        return bool(self._foreign)
 
     def foreign(self, driver, what):
         """The program itself uses the framework's tracer."""
@@ -298,7 +288,7 @@ class Engine:
         with self._lock:
             self.native.step_end()
             if self._began:
-                self._times.append(_now() - self._began)
+                self.choice.took(_now() - self._began)
             self._began = 0
             for d in self._on if self._open else ():
                 d.unmark()
@@ -339,7 +329,7 @@ class Engine:
             if trains:
                 self._anew()
         self.lead = source
-        self._times.clear()
+        self.choice.forget_times()
         self._began = self._next = 0
         return True
 
@@ -350,7 +340,7 @@ class Engine:
         self.native.instant(ANEW)
         self._stale = self.paths, self.taken
         self.paths, self.taken = [], []
-        self._chosen = self._uneven = False
+        self._chosen = self.choice.uneven = False
         self._next = 0
 
     def _drop_stale(self):
@@ -435,9 +425,7 @@ class Engine:
             native = self.native
             native.step_end()
             if self._began:
-                self._times.append(now - self._began)
-                if len(self._times) > 64:
-                    del self._times[:32]
+                self.choice.took(now - self._began)
             if not self._started:
                 self._started = now
             self.step = number
@@ -456,7 +444,7 @@ class Engine:
                 # its seconds are over: what is left of the range is not taken
                 self._passed = bool(self._deadline and now >= self._deadline)
                 self._close_window()
-                self._times.clear()
+                self.choice.forget_times()
                 self._began = 0
             else:
                 self.taken.append(number)
@@ -513,84 +501,12 @@ class Engine:
         if self.want.everything:
             return True
         if self.window is None:
-            return not self._chosen and self._is_choice(number, now)
+            return not self._chosen and self.choice.is_here(
+                number, now - self._started, self.drivers)
         if self.window.wants(number, (now - self._started) / 1e9):
             return not self._passed
         self._passed = False
-        return self.window.demand and self._is_demanded(now)
-
-    def _is_choice(self, number, now):
-        """Is it the step at which a window of its own choice opens? Ranks of
-        one job choose one, a little ahead."""
-        if not self._is_rank():
-            return self._is_even(number, now)
-        if self._ranks is None:
-            self._ranks = Ranks(self.folder)
-        chosen = self._ranks.chosen()
-        if chosen is None and self._is_even(number, now):
-            self._ranks.choose(number + AHEAD, self._few())
-            chosen = self._ranks.chosen()
-        if chosen is None or number > chosen[0]:
-            return self._is_even(number, now)
-        self._length = chosen[1]
-        return number == chosen[0]
-
-    def _is_rank(self):
-        try:
-            where = next(filter(None, (d.rank() for d in self.drivers)), None)
-            return where is not None and where[1] > 1
-        except Exception:
-            return False
-
-    def _few(self):
-        """How many steps a window of its own choice has."""
-        t = sorted(self._times[-EVEN_STEPS:])
-        mid = t[len(t) // 2] if t else FEW_NS
-        return max(FEW_STEPS, min(MOST_STEPS, -(-FEW_NS // max(mid, 1))))
-
-    def _is_even(self, number, now):
-        """Do steps repeat by now? The longer it takes, the less is asked."""
-        t = self._times[-EVEN_STEPS:]
-        if number < FIRST_CHOICE or len(t) < EVEN_STEPS - 1:
-            return False
-        late = min(number, LAST_CHOICE) - FIRST_CHOICE
-        slack = 1.25 + 0.75 * late / (LAST_CHOICE - FIRST_CHOICE)
-        if max(t) <= slack * min(t):
-            return True
-        self._uneven = (number >= LAST_CHOICE
-                        or now - self._started > LAST_CHOICE_NS)
-        return self._uneven
-
-    def _is_demanded(self, now):
-        if self._demanded:
-            return True
-        if now - self._polled < POLL_NS:
-            return False
-        self._polled = now
-        request = self._request()
-        if request is None or request == self._asked_by:
-            return False
-        self._asked_by, self._demanded = request, True
-        return True
-
-    def _request(self):
-        """The request on demand that lies in the log folder, or None."""
-        try:
-            found = os.stat(os.path.join(self.logdir, DEMAND_FILE))
-            return found.st_ino, found.st_mtime_ns
-        except OSError:
-            return None
-
-    def _request_done(self):
-        """Removes the request that was answered. Until then the other ranks
-        can see it, which do the same steps."""
-        self._demanded = False
-        if self._request() != self._asked_by:
-            return      # another rank removed it, or there is a new one
-        try:
-            os.unlink(os.path.join(self.logdir, DEMAND_FILE))
-        except OSError:
-            pass
+        return self.window.demand and self.demand.look(now)
 
     # --- the window -------------------------------------------------------
 
@@ -640,8 +556,8 @@ class Engine:
         self._laps.end(drivers)
         self._until, self._deadline = 0, 0
         if self.window is None and not self.want.everything:
-            self._until = number + (self._length or self._few())
-        elif self._demanded:
+            self._until = number + self.choice.length()
+        elif self.demand.is_asked:
             self._until = number + DEMAND_STEPS
         if self.want.seconds:
             self._deadline = _now() + int(self.want.seconds * 1e9)
@@ -683,8 +599,8 @@ class Engine:
         before it was over."""
         self._open, self._prepared, self._chosen = False, False, True
         self._next = 0
-        if self._demanded:
-            self._request_done()
+        if self.demand.is_asked:
+            self.demand.answered()
         if self.want.stacks:
             try:
                 self.native.trace_python(False)
@@ -823,8 +739,7 @@ class Engine:
                         break
                 except Exception:
                     pass
-            if self._ranks is not None:
-                self._ranks.forget()
+            self.choice.over()
             self._tell()
             if self._recording:
                 self.native.stop()
@@ -841,123 +756,21 @@ class Engine:
                 self.problem("%s: what the program traced could not be "
                              "written: %s" % (d.name, e))
 
-    def _tell(self):
-        """Says which steps were traced and why those, or why none."""
-        if not self.taken:
-            self.taken = self._stale[1]
-        unsaid, self._unsaid = self._unsaid, []
-        for text in unsaid:
-            self._write_note(text)
-        if self.taken:
-            if self.window is None and not self.want.everything:
-                why = ("although steps had not become even by then"
-                       if self._uneven else "when steps had become even")
-                # a program's own numbers may begin anywhere
-                is_own = self.lead is not None and self.lead.kind == "explicit"
-                of = "" if is_own else " of %d" % self._count()
-                self._write_note(
-                    "traced step%s%s%s, chosen %s (--steps chooses others)"
-                    % (_ranges(self.taken), of, self._by(), why))
-            elif self.lead is not None and self.lead.kind in (
-                    "loader", *leader.WEAK):
-                self._write_note(self._by().strip(" ()"))
-            return
-        known = [d for d in self.drivers
-                 if not getattr(d, "is_unknown", False)]
-        if self._foreign or not known or (self.is_child and not self.step):
-            return
-        names = ", ".join(d.name for d in known)
-        n = self._count()
-        if n < 1:
-            # "~": no news if another process of the program was traced
-            self._write_note(
-                "~no step was recognised in the use of %s: nothing was "
-                "traced; mark them with opscope.step(i)" % names)
-        elif self.window is not None and self.window.demand:
-            self._write_note(
-                "nobody asked for a capture in %d step%s: make the file %s "
-                "while the program runs"
-                % (n, "s" * (n > 1), os.path.join(self.logdir, DEMAND_FILE)))
-        else:
-            few = "1..%d" % n if n > 1 else "1"
-            self._write_note(
-                "the program ended after step %d, before a step that was to be "
-                "traced: try --steps %s" % (n, few if n < 4 else "2..%d" % n))
-
-    def _count(self):
+    def count(self):
         """How many steps the program had: after the last end of one another
         has begun that is none."""
         n = self.step - bool(self.lead is not None and self.lead.ends)
         return max([n] + self.taken)
 
-    def _by(self):
-        kinds = {"explicit": "the program's own marks", "batch": "training batches",
-                 "optimizer": "optimizer steps", "loader": "loader batches",
-                 "call": "calls of a compiled function",
-                 "backward": "calls of backward",
-                 "model": "calls of a model"}
-        if self.lead is None:
-            return ""
-        word, key = kinds[self.lead.kind], self.lead.key
-        # a call's key may say what it is
-        if self.lead.kind == "call" and len(key) > 2:
-            word = key[2]
-        return " (steps are %s)" % word
-
-    def _write_note(self, text):
-        if os.environ.get("OPSCOPE") != "1":
-            return
-        try:
-            os.makedirs(self.folder, exist_ok=True)
-            with open(os.path.join(self.folder, "%d.notes" % os.getpid()),
-                      "a", encoding="utf-8") as f:
-                f.write(text.replace("\n", " ") + "\n")
-        except OSError:     # the disk may be full of what is being written
-            self._unsaid.append(text)
+    def _tell(self):
+        if not self.taken:
+            self.taken = self._stale[1]
+        self._notes.write_rest()
+        text = what_was_traced(self)
+        if text is not None:
+            self._notes.write(text)
 
     def forked(self):
         """A child of fork(): it has no window and no tracer of ours."""
         self._ended = True
         self._open = False
-
-
-def _ranges(numbers):
-    """1, 2, 3, 7 -> "s 1 to 3, 7"."""
-    parts, first = [], None
-    for i, n in enumerate(numbers):
-        if first is None:
-            first = n
-        if i + 1 == len(numbers) or numbers[i + 1] != n + 1:
-            parts.append("%d" % n if n == first else "%d to %d" % (first, n))
-            first = None
-    return ("s " if len(numbers) > 1 else " ") + ", ".join(parts)
-
-
-class Direct:
-    """The stand-in for who uses a driver without the engine."""
-
-    def __init__(self, folder, want=None):
-        self.folder, self.want = folder, want or Want(everything=True)
-        self.problems, self.paths = [], []
-
-    def problem(self, text):
-        self.problems.append(text)
-
-    def adopt(self, path):
-        self.paths.append(path)
-
-    def begins(self, kind, key):
-        pass
-
-    ended = trains = begins
-
-    def input_begins(self):
-        pass
-
-    input_ended = input_begins
-
-    def foreign(self, driver, what):
-        pass
-
-    def foreign_over(self, driver):
-        pass

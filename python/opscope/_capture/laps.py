@@ -2,15 +2,15 @@
 """Stretches of steps from an idle device to an idle device, outside of windows.
 
 Work is handed over to a GPU, and XLA's to threads of its own on a CPU, too: a
-program that does not look at results runs ahead, and its steps look as short as
-the handing over. What they really take is seen where the device has nothing left
-to do: the time from one such moment to another one, by the steps in between. So
-a few times in a program's life the engine waits for the device between two steps.
-A wait costs what the device idles until the next step's first work reaches it:
-part of a step, at seven steps of some hundreds.
+program that does not look at results runs ahead, and its steps look as short
+as the handing over. What they really take is seen where the device has nothing
+left to do: the time from one such moment to another one, by the steps in
+between. So a few times in a program's life the engine waits for the device
+between two steps. A wait costs what the device idles until the next step's
+first work reaches it: part of a step, at seven steps of some hundreds.
 
-The recording gets a span from wait to wait, and one of the wait at its end;
-src/load/laps.c makes figures of them. Where no device is in use nobody waits."""
+The recording gets a span from wait to wait, and one of the wait at its end, of
+which src/load/laps.c makes figures. Where no device is in use nobody waits."""
 
 from .window import FOREVER
 

@@ -6,12 +6,9 @@ and status, and what is left when it dies."""
 
 import os
 import re
-import signal
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lib  # noqa: E402
