@@ -285,9 +285,12 @@ int result_ready(PyObject *module) {
         {0},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "A table."},       {Py_tp_dealloc, result_drop},
-        {Py_tp_methods, methods},      {Py_tp_getset, members},
-        {Py_sq_length, result_length}, {Py_tp_new, no_new},
+        {Py_tp_doc, "A table."},
+        {Py_tp_dealloc, result_drop},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, members},
+        {Py_sq_length, result_length},
+        {Py_tp_new, no_new},
         {0, NULL},
     };
     static PyType_Spec spec = {.name = "opscope._opscope.Table",

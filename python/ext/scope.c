@@ -34,9 +34,8 @@ static void look_for_asyncio(void) {
     static PyObject *name;
     if (name == NULL) name = PyUnicode_InternFromString("asyncio.events");
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed, as what is in */
-    PyObject *events = name && modules
-                           ? PyDict_GetItemWithError(modules, name)
-                           : NULL;
+    PyObject *events = name && modules ? PyDict_GetItemWithError(modules, name)
+                                       : NULL;
     if (events != NULL)
         get_running_loop = PyObject_GetAttrString(events, "_get_running_loop");
     PyErr_Clear();

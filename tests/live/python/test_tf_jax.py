@@ -64,6 +64,14 @@ def _by_hand(program):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _is_as_by_hand(program, counts):
+    alone = _by_hand(program)
+    differ = {n: (counts.get(n), alone.get(n))
+              for n in sorted(set(counts) | set(alone))
+              if counts.get(n) != alone.get(n)}
+    assert counts and not differ, "record, by hand: %s" % differ
+
+
 def _check(program, same, says=()):
     _need(program)
     with _recorded(program) as run:
@@ -77,11 +85,31 @@ def _check(program, same, says=()):
             assert text in run.err, run.err
         counts = _counts(rows)
     if same:
-        alone = _by_hand(program)
-        differ = {n: (counts.get(n), alone.get(n))
-                  for n in sorted(set(counts) | set(alone))
-                  if counts.get(n) != alone.get(n)}
-        assert counts and not differ, "record, by hand: %s" % differ
+        _is_as_by_hand(program, counts)
+
+
+def _has_the_profilers_ops(program, says=()):
+    """The same ops, as often, as by the framework's own profiler around the
+    same steps."""
+    _need(program)
+    with _recorded(program) as run:
+        assert _numbers(run) == [10, 11, 12], (_numbers(run), run.err[-300:])
+        for text in says:
+            assert text in run.err, run.err
+        counts = _counts(run.rows("ops"))
+    _is_as_by_hand(program, counts)
+
+
+def _add_cases():
+    for program, says in (("tf_keras_fit.py", []), ("tf_eager.py", []),
+                          ("tf_function.py", []), ("tf_v1.py", []),
+                          ("tf_data.py", ["input-bound"]),
+                          ("jax_jit.py", []), ("jax_scan.py", [])):
+        globals()["test_%s_has_the_profilers_ops" % program[:-3]] = (
+            lambda p=program, s=says: _has_the_profilers_ops(p, s))
+
+
+_add_cases()
 
 
 def test_an_eager_loop_without_optimizer_has_the_profilers_ops():

@@ -63,14 +63,16 @@ def _without_unpacking(calls):
     return {**calls, "aten::empty": calls.get("aten::empty", 0) - unpacked}
 
 
-def _is_as_by_hand(program, calls_of=lambda calls: calls):
-    """The same ops, as often, as with torch.profiler around the same steps."""
+def _is_as_by_hand(program, calls_of=lambda calls: calls, optimizers=1):
+    """The same ops, as often, as with torch.profiler around the same steps,
+    each of so many optimizer's steps."""
     with Recorded(program, "-q", *TEN) as run:
         _same("steps", run.steps, [10, 11, 12])
         ours = calls_of(_calls(run.rows("ops")))
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace.json")
-        done = _alone("torch_by_hand.py", trace, "10", "12",
+        done = _alone("torch_by_hand.py", trace,
+                      str(9 * optimizers + 1), str(12 * optimizers),
                       os.path.join(lib.PROGRAMS, program))
         assert done.returncode == 0, done.stderr[-300:]
         theirs = calls_of(_calls(lib.rows_of(lib.result("ops", trace))))
@@ -86,6 +88,10 @@ def test_as_many_calls_as_by_hand_in_a_loop_with_a_loader():
 
 def test_as_many_calls_as_by_hand_in_a_plain_loop():
     _is_as_by_hand("torch_thread.py")
+
+
+def test_as_many_calls_as_by_hand_of_two_optimizers():
+    _is_as_by_hand("torch_gan.py", optimizers=2)
 
 
 def test_as_many_calls_as_by_hand_of_a_compiled_model():

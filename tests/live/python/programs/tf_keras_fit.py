@@ -6,6 +6,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
+import by_hand
+
 
 class Clock(tf.keras.callbacks.Callback):
     """Times batches from begin to begin, as a user would."""
@@ -15,6 +17,7 @@ class Clock(tf.keras.callbacks.Callback):
         self.at = []
 
     def on_train_batch_begin(self, batch, logs=None):
+        by_hand.tensorflow_at(len(self.at) + 1)
         self.at.append(time.perf_counter())
 
 
