@@ -433,6 +433,17 @@ def test_a_request_on_demand_is_seen_by_all_ranks_and_removed():
     assert not os.path.exists(path)
 
 
+def test_a_mark_that_fails_is_told_and_the_program_goes_on():
+    e, d = made(steps="10..14")
+
+    def mark(step):
+        raise RuntimeError("no mark here")
+    d.mark = mark
+    turn(e, [ADAM], 20)
+    assert e.step == 21 and e.taken == list(range(10, 15)), e.taken
+    assert any("no mark here" in p for p in e.problems), e.problems
+
+
 def test_a_tracer_that_fails_is_told_and_the_program_goes_on():
     e, d = made(steps="5..6")
     d.fails = True

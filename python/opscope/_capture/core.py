@@ -414,9 +414,7 @@ class Engine:
             return
         if self.step < number < self._next:
             if self._open:      # a tracer of Python sees each call of ours
-                self.taken.append(number)
-                for d in self._on:
-                    d.mark(number)
+                self._mark(number)
             self.step = number
             self.native.step(number)
             self._began = now
@@ -438,6 +436,16 @@ class Engine:
             native.step(number)
             self._began = _now()
 
+    def _mark(self, number):
+        """A step begins that is traced."""
+        self.taken.append(number)
+        for d in self._on:
+            try:
+                d.mark(number)
+            except Exception as e:
+                self.problem("%s: a step could not be marked: %s"
+                             % (d.name, e))
+
     def _decide(self, number, now):
         if self._open:
             if self._is_over(number, now):
@@ -447,9 +455,7 @@ class Engine:
                 self.choice.forget_times()
                 self._began = 0
             else:
-                self.taken.append(number)
-                for d in self._on:
-                    d.mark(number)
+                self._mark(number)
                 self._next = self._open_until(number)
                 return
         if self._ended or not self.drivers:
@@ -582,9 +588,7 @@ class Engine:
                 self.problem("calls of Python functions are not recorded: %s"
                              % e)
         if mark:
-            for d in self._on:
-                d.mark(number)
-            self.taken.append(number)
+            self._mark(number)
         self._next = self._open_until(number)
 
     def thread_over(self):

@@ -71,7 +71,8 @@ def _optimizer_takes_over(new, old, between):
         return False
     if new.count == 2 and old.count == 2:
         return True
-    if not 2 <= new.count < old.count or between <= 1 >= new.alone:
+    if not 2 <= new.count < old.count or (
+            between <= 1 and new.alone <= 1):
         return False
     if new.alone == 1 and not new.led:
         old.longest = max(old.longest, between)
