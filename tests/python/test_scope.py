@@ -30,7 +30,9 @@ class Recorded:
     def __init__(self, **options):
         if opscope is None:
             raise lib.Skip("the extension is not built: %s" % WHY)
-        self.folder, self.options = tempfile.mkdtemp(), options
+        # goes with this, also where nobody asks for rows
+        self._kept = tempfile.TemporaryDirectory()
+        self.folder, self.options = self._kept.name, options
 
     def __enter__(self):
         self.prof = opscope.profile(self.folder, **self.options)
@@ -41,11 +43,8 @@ class Recorded:
         self.prof.stop()
 
     def rows(self, analysis, **options):
-        try:
-            with opscope.open(self.folder) as p:
-                return p.run(analysis, **options).dicts()
-        finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        with opscope.open(self.folder) as p:
+            return p.run(analysis, **options).dicts()
 
 
 def _calls(rows):
