@@ -51,7 +51,6 @@ class Driver:
 
     def attach(self, jax):
         self.jax = jax
-        self._annotation = jax.profiler.TraceAnnotation
         is_new = getattr(getattr(jax, "__spec__", None), "_initializing",
                          False)
         watch_parts(self, jax, calls=self._watch_calls,
@@ -96,6 +95,7 @@ class Driver:
     def _watch_markers(self):
         """A program that marks its steps for the profiler says what they
         are."""
+        self._annotation = self.jax.profiler.TraceAnnotation
         cls = self.jax.profiler.StepTraceAnnotation
 
         def made(args, kwargs):

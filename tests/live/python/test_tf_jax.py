@@ -93,10 +93,19 @@ def _has_the_profilers_ops(program, says=()):
     same steps."""
     _need(program)
     with _recorded(program) as run:
-        assert _numbers(run) == [10, 11, 12], (_numbers(run), run.err[-300:])
+        assert run.status == 0, (run.status, run.err[-400:])
+        assert re.search(r"\bsteps \d+\n$", run.out), run.out[-200:]
+        steps = run.rows("steps")
+        got = [r["step"] for r in steps]
+        assert got == [10, 11, 12], (got, run.err[-300:])
+        assert steps[0]["bare_is"] in ("measured", "recorded"), steps[0]
+        assert steps[0]["bare_measured_steps"] > 0, steps[0]
         for text in says:
             assert text in run.err, run.err
-        counts = _counts(run.rows("ops"))
+        rows = run.rows("ops")
+        none = [o["name"] for o in rows if o["host_us"] is None]
+        assert not none, "ops without time: %s" % none[:5]
+        counts = _counts(rows)
     _is_as_by_hand(program, counts)
 
 
