@@ -17,8 +17,8 @@ import lib  # noqa: E402
 
 STEPS = ("--steps", "10..12")
 # a pipeline runs ahead on threads of its own: who knows how far
-# (PyFunc runs a generator)
-PIPELINE = re.compile(r"^(Iterator::|\[|PyFunc$)")
+# (PyFunc runs a generator, GatherV2 takes the rows of a batch for Keras)
+PIPELINE = re.compile(r"^(Iterator::|\[|PyFunc$|GatherV2)")
 
 
 def _need(program):
