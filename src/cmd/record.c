@@ -299,12 +299,14 @@ const struct command command_record = {
     .name = "record",
     .args = "-- PROGRAM ARGS",
     .help = "run a program, record it and show the overview",
-    .more = "Works on any program: one that calls opscope (record.h) is set up "
-            "by its environment and records steps, ops and memory; of any "
-            "other, processes, threads, CPU and memory are seen from outside. "
-            "The program's output and exit status stay its own (128 + n when "
-            "signal n killed it, 126 and 127 when it cannot be run); what "
-            "record prints goes to stderr.",
+    .more = "Works on any program. One in Python stays as it is: its steps are "
+            "recognised where it trains with PyTorch, TensorFlow, Keras or "
+            "JAX, some are traced by the framework's own tracer, all are "
+            "timed. One that calls opscope (record.h) records its steps, ops "
+            "and memory; of any other, processes, threads, CPU and memory are "
+            "seen from outside. The program's output and exit status stay its "
+            "own (128 + n when signal n killed it, 126 and 127 when it cannot "
+            "be run); what record prints goes to stderr.",
     .opts = record_opts,
     .program = true,
     .run = record_run,
