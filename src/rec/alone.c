@@ -61,11 +61,15 @@ void alone_close(struct alone *a) {
     a->stat = a->tasks = -1;
 }
 
-static bool main_has_left(const struct alone *a, int *tid, int *status) {
+static bool main_stat(const struct alone *a, struct proc_stat *st) {
     char text[1024];
-    struct proc_stat st;
     long n = procfile_reread(a->stat, text, sizeof text);
-    if (n <= 0 || !proc_stat_parse(text, (size_t)n, &st)) return false;
+    return n > 0 && proc_stat_parse(text, (size_t)n, st);
+}
+
+static bool main_has_left(const struct alone *a, int *tid, int *status) {
+    struct proc_stat st;
+    if (!main_stat(a, &st)) return false;
     *tid = st.pid;
     *status = st.exit_status;
     return st.state == 'Z' || st.state == 'X';
@@ -139,13 +143,14 @@ static bool look_at_table(void *ctx, const char *name) {
     return l->alone;
 }
 
-/* A main thread that has left has no table, and the keeper has the one that it
- * had. */
+/* A main thread that leaves has no table any more, and the keeper has the one
+ * that it had. The system takes the table first and shows a dead thread a moment
+ * later; before both it says that the thread leaves. */
 bool alone_in_table(const struct alone *a, int keeper) {
     struct looking l = {a, keeper, 0, 0, true};
-    int leader, status;
-    if (keeper == 0 || same_table(getpid(), keeper) ||
-        main_has_left(a, &leader, &status))
+    struct proc_stat st;
+    if (keeper == 0 || same_table(getpid(), keeper) || !main_stat(a, &st) ||
+        st.leaves)
         return false;
     return sys_list(a->tasks, look_at_table, &l) && l.alone;
 }

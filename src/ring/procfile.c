@@ -104,6 +104,8 @@ static int64_t next_number(const char **p, const char *end, int skip) {
     return minus ? -(int64_t)v : (int64_t)v;
 }
 
+enum { PF_EXITING = 4 }; /* among the flags, which no header of libc has */
+
 bool proc_stat_parse(const char *text, size_t n, struct proc_stat *out) {
     const char *p = text, *end = text + n;
     const char *open = memchr(text, '(', n);
@@ -119,9 +121,9 @@ bool proc_stat_parse(const char *text, size_t n, struct proc_stat *out) {
     out->state = close[2];
     p = close + 4;
     out->ppid = (int32_t)next_number(&p, end, 0);
-    /* these stand behind group, session, terminal, the terminal's group and
-     * flags */
-    out->minor_faults = next_number(&p, end, 5);
+    /* behind group, session, terminal and the terminal's group */
+    out->leaves = (next_number(&p, end, 4) & PF_EXITING) != 0;
+    out->minor_faults = next_number(&p, end, 0);
     out->child_faults = next_number(&p, end, 0);
     out->major_faults = next_number(&p, end, 0);
     out->child_faults += next_number(&p, end, 0);

@@ -35,6 +35,7 @@ struct proc_stat {
     int32_t pid, ppid;
     char name[PROC_NAME]; /* as the kernel has it: 15 bytes at most */
     char state;           /* 'Z': dead, not reaped yet */
+    bool leaves;          /* it is on its way to that */
     int64_t minor_faults, major_faults;
     int64_t user_ticks, sys_ticks;             /* sysconf(_SC_CLK_TCK) */
     int64_t child_user_ticks, child_sys_ticks; /* of children waited for */

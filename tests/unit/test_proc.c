@@ -28,6 +28,7 @@ static void a_stat_is_read_field_by_field(void **state) {
     assert_true(proc_stat_parse(whole, sizeof whole - 1, &st));
     assert_string_equal(st.name, "tr) (a in"); /* up to the last ')' */
     assert_int_equal(st.state, 'S');
+    assert_false(st.leaves);
     assert_int_equal(st.ppid, 17);
     assert_int_equal(st.minor_faults, 1234);
     assert_int_equal(st.child_faults, 56 + 8);
@@ -87,6 +88,7 @@ static void our_own_figures_are_the_kernels(void **state) {
     assert_true(proc_stat_read(getpid(), 0, &st));
     getrusage(RUSAGE_SELF, &b);
     assert_string_equal(st.name, "od) d");
+    assert_false(st.leaves);
     assert_int_equal(st.ppid, getppid());
     assert_int_equal(st.threads, 1);
     assert_true(st.minor_faults >= a.ru_minflt &&
@@ -117,6 +119,7 @@ static void what_is_gone_is_told_as_gone(void **state) {
     /* dead, not reaped: figures are there, the command line is not */
     assert_true(proc_stat_read(pid, 0, &st));
     assert_int_equal(st.state, 'Z');
+    assert_true(st.leaves);
     assert_true(proc_cpu_ns(pid) >= 0);
     assert_int_equal(proc_command(pid, text, sizeof text), 0);
     assert_int_equal(proc_peak_rss(pid), UNKNOWN);
