@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What runs.c, runs_load.c, runs_own.c and runs_traced.c share, for no other
- * file. */
+ * What runs.c, runs_load.c, runs_own.c, runs_traced.c and step_clock.c share,
+ * for no other file. */
 #ifndef LOAD_RUNS_IMPL_H
 #define LOAD_RUNS_IMPL_H
 
@@ -50,6 +50,12 @@ int join_recordings(struct loaded_file *v, size_t n, const struct stems *s,
 /* Makes one trace of what a framework traced of a process and what opscope
  * recorded of it meanwhile (runs_traced.c). */
 int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e);
+
+/* Gives a capture that has no wall clock the recording's, by the steps that
+ * both have (step_clock.c). Returns false where they do not tell, or memory ran
+ * out. */
+bool clock_by_steps(struct loaded_file *capture, const struct loaded_file *own,
+                    bool *oom);
 
 /* A step of a recording. */
 struct own_step {

@@ -367,19 +367,23 @@ int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++) {
         struct traced p = {.own = &v[i]};
+        bool oom = false;
         if (!is_own(&v[i])) continue;
         settle_tracer(v[i].t);
         p.from = drop_no_steps(v[i].t);
         if (!v[i].t->sources[0].has_clock) continue;
         for (size_t k = 0; k < n && rc == 0 && left > 0; k++, left--) {
             if (v[k].t == NULL || v[k].t->sources[0].by_opscope ||
-                v[k].t->sources[0].process_view ||
-                !v[k].t->sources[0].has_clock || v[k].lo > v[k].hi ||
+                v[k].t->sources[0].process_view || v[k].lo > v[k].hi ||
                 !is_capture_of(&v[k], &v[i]))
                 continue;
-            if (!VEC_ROOM(p.v, p.n, p.cap)) rc = fail_oom(e);
+            if (!v[k].t->sources[0].has_clock &&
+                !clock_by_steps(&v[k], &v[i], &oom))
+                continue;
+            if (!VEC_ROOM(p.v, p.n, p.cap)) oom = true;
             else p.v[p.n++] = &v[k];
         }
+        if (rc == 0 && oom) rc = fail_oom(e);
         if (rc == 0 && p.n > 0) rc = join_traced(&p, e);
         else if (rc == 0) measure(&p);
         free(p.v);

@@ -144,8 +144,8 @@ static bool look_at_table(void *ctx, const char *name) {
 }
 
 /* A main thread that leaves has no table any more, and the keeper has the one
- * that it had. The system takes the table first and shows a dead thread a moment
- * later; before both it says that the thread leaves. */
+ * that it had. The system takes the table first and shows a dead thread a
+ * moment later; before both it says that the thread leaves. */
 bool alone_in_table(const struct alone *a, int keeper) {
     struct looking l = {a, keeper, 0, 0, true};
     struct proc_stat st;

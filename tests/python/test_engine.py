@@ -5,6 +5,7 @@ what it does when things go wrong. A fake recorder and a fake driver write down
 what they are asked for."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import types
@@ -589,6 +590,31 @@ def test_a_window_ends_a_stretch_and_is_in_none():
     turn(e, [ADAM], 600)
     assert e.native.laps()[:4] == [8, 16, 13, 64], e.native.laps()
     assert d.log.index("sync") < d.log.index("start 40")
+
+
+CHATTER = """\
+I0000 00:00:1758 123 profiler_session.cc:103] Profiler session initializing.
+2026-01-02 03:04:05.678901: I external/local_tsl/tsl/profiler/lib/\
+profiler_session.cc:70] Profiler session collecting data.
+ERROR:2026-01-02 03:04:05 1:1 CudaDeviceProperties.cpp:26] \
+cudaGetDeviceCount failed with code 35
+"""
+OTHERS = """\
+2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:113] oneDNN is on
+ERROR: the program's own
+"""
+
+
+def test_what_tracers_say_of_themselves_is_not_shown():
+    code = ("import os\nfrom opscope._capture.quiet import Quiet\n"
+            "with Quiet():\n    os.write(2, %r)\n"
+            % (CHATTER + OTHERS).encode())
+    p = subprocess.run([sys.executable, "-c", "import types, sys\n"
+                        "o = types.ModuleType('opscope')\n"
+                        "o.__path__ = [%r]\nsys.modules['opscope'] = o\n"
+                        % sys.modules["opscope"].__path__[0] + code],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stderr.decode() == OTHERS, p.stderr
 
 
 def test_windows_are_read_as_the_recorder_reads_them():

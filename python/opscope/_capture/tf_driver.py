@@ -251,26 +251,32 @@ class Driver:
 
     def _watch_markers(self):
         """A program that marks its steps for a profiler says what they are.
-        Keras of TensorFlow 2.15 and before counts anew in each epoch: there
-        its batches are the steps."""
+        Keras 2 marks batches, by a number that begins anew in each epoch: there
+        the batches are the steps, and in our trace its marks are regions."""
         from tensorflow.python.profiler import trace
         cls = trace.Trace
+        init = cls.__init__
 
-        def is_theirs(kwargs):
+        def is_theirs():
             lead = self.engine.lead
-            return (kwargs and "step_num" in kwargs and not self._marking
-                    and self._theirs is None
+            return (self._theirs is None
                     and not (lead is not None and lead.kind == "batch"))
 
         def before(args, kwargs):
-            if is_theirs(kwargs):
+            if not kwargs or "step_num" not in kwargs or self._marking:
+                return None
+            if "epoch_num" in kwargs:
+                return (None, init, args, _without_step(kwargs)) \
+                    if self._tracing else None
+            if is_theirs():
                 self._program_marks = args[0]
                 self.engine.explicit(int(kwargs["step_num"]))
+            return None
 
         def ends(marker):
             if marker is self._program_marks:
                 self.engine.explicit_end()
-        cls.__init__ = around(cls.__init__, before, None)
+        cls.__init__ = around(init, before, None)
         cls.__exit__ = told_after(cls.__exit__, lambda m, _: ends(m))
 
     # --- the program's own profiler ---------------------------------------
@@ -413,6 +419,11 @@ class Driver:
                     sum(len(roles[r]) for r in order))
         except (KeyError, ValueError, TypeError):
             return None
+
+
+def _without_step(kwargs):
+    """A marker's arguments without what makes it a step."""
+    return {k: v for k, v in kwargs.items() if k not in ("step_num", "_r")}
 
 
 def _fetched(fetches):

@@ -340,8 +340,9 @@ class Driver:
         # torch.optim takes the name away again
         module = importlib.import_module("torch.optim.optimizer")
         optimizer = module.Optimizer
-        wrap(optimizer, "profile_hook_step", lambda hook: (
-            lambda step: self._outer(hook(step))))
+        if not wrap(optimizer, "profile_hook_step", lambda hook: (
+                lambda step: self._outer(hook(step)))):
+            wrap(optimizer, "_hook_for_profile", self._hooking)
         late = False
         for cls in _subclasses(optimizer):
             step = vars(cls).get("step")
@@ -382,6 +383,16 @@ class Driver:
             return out
         step._opscope = True
         return step
+
+    def _hooking(self, hook):
+        """torch before 2.0 has the wrapper inside of what hooks a class."""
+        def _hook_for_profile(opt):
+            hook(opt)
+            cls = type(opt)
+            if not getattr(cls.step, "_opscope", False):
+                cls.step = self._outer(cls.step)
+                cls.step.hooked = True
+        return _hook_for_profile
 
     def _post_hook(self):
         compiling, stepped = self.compiling, self._optimizer_stepped

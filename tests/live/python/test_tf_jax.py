@@ -187,6 +187,30 @@ def test_a_programs_own_marks_are_its_steps():
         assert _numbers(run) == [110, 111, 112], _numbers(run)
 
 
+# As the fit() of Keras 2 marks its batches.
+MARKS_OF_KERAS_2 = """
+import tensorflow as tf
+w = tf.Variable(tf.random.normal([64, 64]) * 0.1)
+@tf.function
+def train(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(tf.matmul(x, w)))
+    w.assign_sub(1e-6 * tape.gradient(loss, w))
+for epoch in range(3):
+    for i in range(15):
+        with tf.profiler.experimental.Trace(
+                "train", epoch_num=epoch, step_num=i, batch_size=8, _r=1):
+            train(tf.ones([8, 64]))
+"""
+
+
+def test_marks_that_begin_anew_in_each_epoch_do_not_number_the_steps():
+    _need("tensorflow")
+    with _recorded(MARKS_OF_KERAS_2, ("--steps", "14..17")) as run:
+        assert _numbers(run) == [14, 15, 16, 17], (_numbers(run),
+                                                   run.err[-300:])
+
+
 def test_the_first_steps_of_an_eager_loop_are_traced():
     _need("tf_eager.py")
     for steps, want in (("1,10,20", [1, 10, 20]), ("1..3", [1, 2, 3])):
