@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When was a capture taken that does not say so? TensorFlow before 2.16 and JAX
- * before 0.4.24 count a trace's times from a zero of its own. But each step is
- * marked in the framework's trace and a moment later in opscope's recording, by
- * the same number: where steps follow each other by the same numbers in both,
- * the least distance of two marks is that of the zeros, and half a dozen
- * microseconds more at most. */
+ * When was a capture taken that does not say so? TensorFlow 2.15, JAX 0.4.20
+ * and those before them count a trace's times from a zero of its own. But each
+ * step is marked in the framework's trace and a moment later in opscope's
+ * recording, by the same number: where steps follow each other by the same
+ * numbers in both, the least distance of two marks is that of the zeros, and
+ * half a dozen microseconds more at most. */
 #include "load/runs_impl.h"
 
 #include "base/facts.h"
