@@ -29,11 +29,15 @@ static row_id stage_of(const struct trace *t, row_id row) {
     return row;
 }
 
-/* Returns the CPUs that the program may use; -1 if that was not recorded. */
+/* Returns the CPUs that the program may use; -1 if that was not recorded. Of
+ * one whose framework traced it, opscope's recording beside that tells. */
 static int64_t cpus_of(const struct hint_case *c) {
     const struct trace *t = c->t;
-    const char *text = trace_meta_get(t, c->source, FACT_CPU_ALLOWED);
-    if (text != NULL) return strtoll(text, NULL, 10);
+    for (uint32_t i = 0; i < t->nsources; i++) {
+        if (i != c->source && t->sources[i].companion_of != c->source) continue;
+        const char *text = trace_meta_get(t, i, FACT_CPU_ALLOWED);
+        if (text != NULL) return strtoll(text, NULL, 10);
+    }
     /* tf.data says at its root how many it counts on */
     str_id root = strs_find(&t->strs, bytes_of(input_root));
     const struct lists *l = &t->of_source;
