@@ -50,8 +50,13 @@
 /* An instant: steps before it turned out to be none of the program's. */
 #define SPAN_ANEW "opscope: steps are counted anew"
 
-/* The name of the span, of the same, in which a Python program waited for its
- * loader. */
+/* The name of a span of a framework's trace that lists, in its argument, the
+ * Python frames of opscope's own hooks as that trace spells them. */
+#define SPAN_OWN_FRAMES "opscope: frames of its own"
+#define OWN_FRAMES_ARG  "frames"
+
+/* The name of the span, of opscope's own recording, in which a program waited
+ * for its loader. */
 #define SPAN_INPUT_WAIT "input: waits for a batch"
 
 /* Why the recorder lost something: of a thread's calls (the stat "why"), and of

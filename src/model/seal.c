@@ -5,6 +5,7 @@
  *              already gave that order
  *     hlo      spans to instructions of compiled programs, hlo.c
  *     nest     parent and depth, by one stack per track
+ *     own      Python frames of our own hooks, own_frames.c
  *     link     launch calls to device spans, by (source, correlation id)
  *     steps    steps.c
  *     trim     give back what growing left over
@@ -448,7 +449,7 @@ static bool seal_memos(struct trace *t) {
 /* What stands on the nesting. */
 static bool seal_host(void *ctx) {
     struct trace *t = ctx;
-    if (!nest(t)) return false;
+    if (!nest(t) || !seal_own_frames(t)) return false;
     find_windows(t);
     return seal_steps(t);
 }

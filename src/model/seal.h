@@ -13,6 +13,10 @@ bool seal_links(struct trace *t);
  * if out of memory. */
 bool seal_flows(struct trace *t);
 
+/* Makes the Python frames of opscope's own hooks SPAN_OVERHEAD; rows are sorted
+ * and nested. False: out of memory. */
+bool seal_own_frames(struct trace *t);
+
 /* Finds the markers of the steps and the steps of host rows; rows are sorted
  * and nested. False: out of memory. */
 bool seal_steps(struct trace *t);

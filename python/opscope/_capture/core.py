@@ -570,6 +570,7 @@ class Engine:
             if self.window is None:
                 self._until = 0
         self._open, self._first = True, number
+        self._next = self._open_until(number)
         self._traced_begins(drivers)
         self._on = []
         for d in drivers:
@@ -587,9 +588,8 @@ class Engine:
             except Exception as e:      # a debugger, coverage
                 self.problem("calls of Python functions are not recorded: %s"
                              % e)
-        if mark:
+        if mark:    # last: what comes behind it is in the step
             self._mark(number)
-        self._next = self._open_until(number)
 
     def thread_over(self):
         """The thread in which a tracer was started is about to end: it alone

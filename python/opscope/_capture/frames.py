@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A traceback that Python prints is the program's own: what our hooks are
 wrapped around shows up in it without them. A program that has a hook of its
-own for exceptions keeps it."""
+own for exceptions keeps it. So is a trace of Python functions: its readers are
+told which frames are ours."""
 
 import os
 import sys
 import threading
+import types
+
+LISTED = "opscope: frames of its own"   # as src/base/facts.h has it
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -60,3 +64,25 @@ def hide():
         sys.excepthook = excepthook
     if plain_thread is getattr(threading, "__excepthook__", plain_thread):
         threading.excepthook = thread_excepthook
+
+
+def names():
+    """Our frames as JAX's tracer spells them, "$file.py:12 function", with '|'
+    between them: it leaves out the folder, by which others tell them."""
+    found = set()
+    for name, module in list(sys.modules.items()):
+        if not getattr(module, "__file__", None) or not \
+                module.__file__.startswith(HERE):
+            continue
+        found.update("$%s:%d %s" % (os.path.basename(code.co_filename),
+                                    code.co_firstlineno, code.co_name)
+                     for code in _codes(module.__loader__.get_code(name)))
+    return "|".join(sorted(found))
+
+
+def _codes(code):
+    """A code object and all that is defined inside of it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)

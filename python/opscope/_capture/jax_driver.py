@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 
-from . import files, jax_calls
+from . import files, frames, jax_calls
 from .calls import around, told_after, watch_parts
 from .core import INPUT_WAIT
 from .quiet import Quiet
@@ -32,6 +32,7 @@ class Driver:
         self._annotation = None         # JAX's class of marks
         self._program_marks = None      # the program's last marker
         self._ours = False
+        self._frames = ""              # names of ours, as a trace has them
         self._folder = None
         self._their_folder = None
         self._their_files = set()
@@ -166,7 +167,8 @@ class Driver:
     # --- tracing --------------------------------------------------------------
 
     def prepare(self):
-        pass
+        if not self._frames:
+            self._frames = frames.names()
 
     def _options(self):
         """Options, where this version of JAX has them."""
@@ -217,6 +219,8 @@ class Driver:
             raise
         finally:
             self._ours = False
+        with self._annotation(frames.LISTED, frames=self._frames):
+            pass
 
     def mark(self, step):
         """Written for JAX's tracer of Python, which sees each call. The marker

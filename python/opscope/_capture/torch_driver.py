@@ -27,6 +27,7 @@ import sys
 import threading
 import weakref
 
+from . import stand_ins
 from .quiet import Quiet
 from .torch_calls import Calls
 
@@ -159,11 +160,23 @@ class AtEnd:
         self._function()
 
 
+def has_modes(torch):
+    """Are any of the program's modes on? To disable none takes its time."""
+    try:
+        return bool(torch._C._len_torch_dispatch_stack()
+                    or torch._C._len_torch_function_stack()
+                    or torch._ops._len_torch_dispatch_stack_pre_dispatch())
+    except AttributeError:
+        return True     # another version: nobody knows
+
+
 def apart(method):
     """A method in which the program's own modes (FlopCounterMode, a default
     device) see and change nothing."""
     @functools.wraps(method)
     def inner(driver, *args):
+        if not has_modes(driver.torch):
+            return method(driver, *args)
         torch, modes = driver.torch, contextlib.ExitStack()
         try:
             from torch.utils._python_dispatch import _disable_current_modes
@@ -282,13 +295,9 @@ class Driver:
             for function in (Driver._tell, Driver._optimizer_stepped):
                 self._skip(function.__code__)
 
-        def make(compile_function):
-            def compile(*args, **kwargs):
-                self._watch_compiled()
-                return compile_function(*args, **kwargs)
-            return compile
         if hasattr(torch, "compile"):
-            wrap(torch, "compile", make)
+            wrap(torch, "compile", lambda compile_function: (
+                stand_ins.told_first(compile_function, self._watch_compiled)))
 
     def _skip(self, code):
         """Has dynamo run this code as it is, and all that it calls."""
@@ -303,7 +312,7 @@ class Driver:
         except Exception:
             pass    # set_eval_frame in _tell does most of it
 
-    def _watch_compiled(self):
+    def _watch_compiled(self, *_):
         """Has each compiled function tell when it is called, by a list that
         dynamo keeps for what surrounds such a call."""
         try:
@@ -311,14 +320,12 @@ class Driver:
         except Exception:
             return
 
-        def make(init):
-            def __init__(context, *args, **kwargs):
-                init(context, *args, **kwargs)
-                hooks = getattr(context, "enter_exit_hooks", None)
-                if isinstance(hooks, list):
-                    hooks.append(self._surround(context))
-            return __init__
-        wrap(OptimizeContext, "__init__", make)
+        def made(context, *_, **__):
+            hooks = getattr(context, "enter_exit_hooks", None)
+            if isinstance(hooks, list):
+                hooks.append(self._surround(context))
+        wrap(OptimizeContext, "__init__",
+             lambda init: stand_ins.made(init, made))
 
     def _surround(self, context):
         thing = weakref.ref(context)
@@ -354,33 +361,13 @@ class Driver:
         if late and register is not None:
             register(self._post_hook())
 
-        def make(init):
-            def __init__(opt, *args, **kwargs):
-                init(opt, *args, **kwargs)
-                self._optimizer_made(opt)
-            return __init__
-        wrap(optimizer, "__init__", make)
+        wrap(optimizer, "__init__", lambda init: (
+            stand_ins.made(init, self._optimizer_made)))
 
     def _outer(self, inner):
         """The step of a class, and a word when it is over."""
-        compiling, local = self.compiling, self._in_step
-        stepped = self._optimizer_stepped
-
-        @functools.wraps(inner)
-        def step(*args, **kwargs):
-            if compiling():
-                return inner(*args, **kwargs)
-            local.depth = getattr(local, "depth", 0) + 1
-            if local.depth == 1:
-                local.outer = args[0]
-            try:
-                out = inner(*args, **kwargs)
-            finally:
-                local.depth -= 1
-                if not local.depth:
-                    local.outer = None
-            stepped(args[0])
-            return out
+        step = functools.wraps(inner)(stand_ins.step(
+            inner, self.compiling, self._in_step, self._optimizer_stepped))
         step._opscope = True
         return step
 
@@ -427,7 +414,7 @@ class Driver:
             self._late = False
             self._tell("ended", "optimizer", self)
 
-    def _optimizer_made(self, opt):
+    def _optimizer_made(self, opt, *_, **__):
         if self._calls is not None:
             self._calls.only_ends()
         ready = getattr(self.engine, "ready", None)
@@ -467,44 +454,37 @@ class Driver:
         base = dataloader._BaseDataLoaderIter
         self._worker = dataloader._utils.worker
 
-        def make_init(init):
-            def __init__(it, loader, *args, **kwargs):
-                init(it, loader, *args, **kwargs)
-                it._opscope_loader = weakref.ref(loader)
-                it._opscope_batches = _batches(it)
-            return __init__
+        def made(it, loader, *_, **__):
+            it._opscope_loader = weakref.ref(loader)
+            it._opscope_batches = _batches(it)
+        wrap(base, "__init__", lambda init: stand_ins.made(init, made))
+        wrap(base, "__next__", lambda fetch: stand_ins.next_batch(
+            fetch, self.compiling, self._batch_begins, self._batch_is_there))
 
-        def make_next(fetch):
-            def __next__(it):
-                if self.compiling():
-                    return fetch(it)
-                return self._next_batch(it, fetch)
-            return __next__
-        wrap(base, "__init__", make_init)
-        wrap(base, "__next__", make_next)
-
-    def _next_batch(self, it, fetch):
+    def _batch_begins(self, it):
+        """A loader is asked for a batch. Returns what _batch_is_there() is to
+        know."""
         loader = getattr(it, "_opscope_loader", None)
         loader = loader() if loader is not None else None
         loader = it if loader is None else loader
         known = getattr(it, "_opscope_batches", None)
         if known is not None and it._num_yielded >= known:
             self._tell("ended", "loader", loader)
-            return fetch(it)        # it says that the epoch is over
+            return None             # it says that the epoch is over
         self._tell("begins", "loader", loader)
-        engine = self.engine
         ours = not self._running    # torch's tracer has the wait in its trace
         if ours:
-            engine.input_begins()
-        try:
-            return fetch(it)
-        except StopIteration:
-            if hasattr(engine, "withdraw"):
-                self._tell("withdraw", "loader", loader)
-            raise
-        finally:
-            if ours:
-                engine.input_ended()
+            self.engine.input_begins()
+        return loader, ours
+
+    def _batch_is_there(self, asked, is_end):
+        if asked is None:
+            return
+        loader, ours = asked
+        if is_end and hasattr(self.engine, "withdraw"):
+            self._tell("withdraw", "loader", loader)
+        if ours:
+            self.engine.input_ended()
 
     def _attach_calls(self, torch):
         """Calls of backward() and of models, until there is an optimizer. torch
@@ -539,28 +519,25 @@ class Driver:
         if not isinstance(graph, type):
             return
 
-        def make_end(capture_end):
-            def capture_is_over(g, *args, **kwargs):
-                g._opscope_steps, self._captured = self._captured, None
-                return capture_end(g, *args, **kwargs)
-            return capture_is_over
+        def captured(g):
+            g._opscope_steps, self._captured = self._captured, None
 
-        def make_replay(replay):
-            def again(g, *args, **kwargs):
-                steps = getattr(g, "_opscope_steps", None)
-                optimizer = steps() if steps is not None else None
-                if optimizer is None:
-                    self._tell("begins", "call", g)
-                try:
-                    return replay(g, *args, **kwargs)
-                finally:
-                    if optimizer is None:
-                        self._tell("ended", "call", g)
-                    else:
-                        self._tell("ended", "optimizer", optimizer)
-            return again
-        wrap(graph, "capture_end", make_end)
-        wrap(graph, "replay", make_replay)
+        def begins(g):
+            steps = getattr(g, "_opscope_steps", None)
+            optimizer = steps() if steps is not None else None
+            if optimizer is None:
+                self._tell("begins", "call", g)
+            return optimizer
+
+        def ended(g, optimizer):
+            if optimizer is None:
+                self._tell("ended", "call", g)
+            else:
+                self._tell("ended", "optimizer", optimizer)
+        wrap(graph, "capture_end",
+             lambda end: stand_ins.told_first(end, captured))
+        wrap(graph, "replay",
+             lambda replay: stand_ins.surrounded(replay, begins, ended))
 
     # --- the program's own profiler -----------------------------------------
 

@@ -238,6 +238,17 @@ static int compare_functions(const void *x, const void *y, void *ctx) {
     return strcmp(strs_text(&p->names, a->name), strs_text(&p->names, b->name));
 }
 
+/* Says what of the trace is no function of the program. */
+static void say_own(struct result *r, const struct python *p) {
+    char own[48];
+    if (p->walk.own <= 0) return;
+    human_time(wide_narrow(p->walk.own), own, sizeof own);
+    result_remark(r,
+                  "Functions of opscope, which watched the program, are left "
+                  "out: %s in all that was traced.",
+                  own);
+}
+
 static void python_say(struct result *r, const struct python *p) {
     bool some = missing_say(r, p->t, MISSING_STACKS);
     if (!some || r->nrows == 0) {
@@ -270,6 +281,7 @@ static int python_run(const struct trace *t, const struct opts *o,
             if (p.v[i].calls > 0 || p.v[i].in_step > 0)
                 put_function(r, &p, &p.v[i]);
         python_say(r, &p);
+        say_own(r, &p);
         rc = result_done(r, e);
     }
     select_free(&p.selection);

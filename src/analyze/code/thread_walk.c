@@ -14,9 +14,16 @@ struct walk {
     struct own own;
 };
 
+/* Is it a frame of the hooks by which opscope watches the program? */
+static bool is_own_frame(const struct trace *t, row_id r) {
+    return t->spans.kind[r] == SPAN_OVERHEAD &&
+           t->tracks[t->spans.track[r]].kind == TRACK_PYTHON;
+}
+
 static void spend(void *ctx, row_id row, int64_t from, int64_t to) {
-    const struct thread_walk *l = ((struct walk *)ctx)->l;
-    l->spend(l->ctx, row, l->token[row], from, to);
+    struct thread_walk *l = ((struct walk *)ctx)->l;
+    if (is_own_frame(l->t, row)) l->own += to - from;
+    else l->spend(l->ctx, row, l->token[row], from, to);
 }
 
 static uint32_t top_token(const struct walk *w) {
@@ -44,12 +51,13 @@ static bool walk_pair(struct walk *w, const struct track *python,
         row_id r = frame ? i++ : j++;
         own_until(&w->own, sp->ts[r], spend, w);
         w->l->token[r] = top_token(w);
+        bool ours = is_own_frame(w->l->t, r);
         if ((sp->flags[r] & (SPAN_ASYNC | SPAN_DERIVED)) ||
-            !w->l->wants(w->l->ctx, r))
+            (!ours && !w->l->wants(w->l->ctx, r)))
             continue;
         int64_t end = span_end(w->l->t, r);
         own_cross(&w->own, end);
-        w->l->token[r] = w->l->enter(w->l->ctx, r, top_token(w));
+        if (!ours) w->l->token[r] = w->l->enter(w->l->ctx, r, top_token(w));
         if (!own_open(&w->own, r, end)) return false;
     }
     own_until(&w->own, INT64_MAX, spend, w);

@@ -13,6 +13,9 @@
  * that sums are exact by construction: the pieces of a thread are the union
  * of its wanted spans, each instant once.
  *
+ * Frames of the profiler's own (SPAN_OVERHEAD among Python's) are in nobody's
+ * time, and the walk looks through them.
+ *
  * Spans of the two tracks may cross: a region is opened inside of the short
  * call that opens it and outlives it. Of two that cross, the later one wins,
  * the earlier one ends where it begins. */
@@ -20,6 +23,7 @@
 #define ANALYZE_CODE_THREAD_WALK_H
 
 #include "base/err.h"
+#include "base/sum.h"
 #include "model/trace.h"
 
 #define TOKEN_NONE UINT32_MAX /* the token of nothing at all */
@@ -36,6 +40,7 @@ struct thread_walk {
     void (*spend)(void *ctx, row_id row, uint32_t token, int64_t from,
                   int64_t to);
     bool python;     /* Python frames, too? */
+    wide own;        /* set by the walk: ps of the profiler's own frames */
     uint32_t *token; /* set by the walk, by row: the span's token; of one that
                         is not wanted, that of what is around it */
 };

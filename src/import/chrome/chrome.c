@@ -32,9 +32,10 @@ static int64_t step_num(const struct event *ev) {
 /* Adds a span whose kind opscope wrote down. */
 static row_id kind_span(struct chrome_reader *r, const struct event *ev,
                         uint8_t kind, uint8_t flags) {
-    uint32_t track =
-        reader_track(r, kind == SPAN_PYTHON ? TRACK_PYTHON : TRACK_THREAD,
-                     ev->pid.v, ev->tid.v);
+    bool python = kind == SPAN_PYTHON ||
+                  (kind == SPAN_OVERHEAD && BYTES_STARTS(ev->name.raw, "$"));
+    uint32_t track = reader_track(r, python ? TRACK_PYTHON : TRACK_THREAD,
+                                  ev->pid.v, ev->tid.v);
     row_id row = reader_span(r, ev, track, reader_str(r, ev->name), kind,
                              flags);
     int64_t step = flags & SPAN_STEPMARK ? step_num(ev) : -1;
