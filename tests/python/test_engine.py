@@ -182,6 +182,12 @@ def test_every_takes_one_of_so_many():
     assert marks(d) == [5, 10, 15], d.log
 
 
+def test_seconds_make_no_range_longer():
+    e, d = made(steps="2..3,6", seconds=60)
+    turn(e, [ADAM], 10)
+    assert marks(d) == [2, 3, 6], d.log
+
+
 def test_a_gan_has_one_step_a_turn():
     e, d = made(steps="10..11")
     turn(e, [("ended", "optimizer", "d"), ("ended", "optimizer", "g")], 20)

@@ -499,7 +499,7 @@ class Engine:
             return True
         if self._until:
             return number >= self._until
-        if self._deadline:
+        if self.window is None:
             return False
         return not self.window.wants(number, (now - self._started) / 1e9)
 
