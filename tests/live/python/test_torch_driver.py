@@ -752,6 +752,17 @@ def test_profile_plain():
     same("twice", work(3), 3)
 
 
+def test_profile_with_the_handler_of_torch():
+    module = public()
+    engine.reset()
+    board = os.path.join(engine.folder, "board-%d" % time.time_ns())
+    with module.profile(
+            on_trace_ready=torch.profiler.tensorboard_trace_handler(board),
+            logdir=os.path.join(engine.folder, "handled")) as prof:
+        Loop().run(2)
+    same("files", (len(prof.paths), len(os.listdir(board))), (1, 1))
+
+
 def test_profile_arguments():
     module = public()
     from opscope import Error
