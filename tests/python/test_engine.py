@@ -604,10 +604,15 @@ I0000 00:00:1758 123 profiler_session.cc:103] Profiler session initializing.
 profiler_session.cc:70] Profiler session collecting data.
 ERROR:2026-01-02 03:04:05 1:1 CudaDeviceProperties.cpp:26] \
 cudaGetDeviceCount failed with code 35
+[rank1]:[W1119 20:16:08.362416985 CPUAllocator.cpp:245] Memory block of \
+unknown size was allocated before the profiling started
+[W1119 20:14:36.651049668 collection.cpp:664] Warning: Torch-Compiled \
+Region: 2/0 (function operator())
 """
 OTHERS = """\
 2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:113] oneDNN is on
 ERROR: the program's own
+[rank1]:[W1119 20:16:08.362416985 reducer.cpp:245] the program's own
 """
 
 
