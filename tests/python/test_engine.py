@@ -628,6 +628,18 @@ def test_what_tracers_say_of_themselves_is_not_shown():
     assert p.stderr.decode() == OTHERS, p.stderr
 
 
+def test_a_program_that_clears_its_environment_is_told_of_all_the_same():
+    from opscope._capture.notes import Notes
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["OPSCOPE"] = "1"
+        try:
+            notes = Notes(folder)
+        finally:
+            del os.environ["OPSCOPE"]
+        notes.problem("a sentence")
+        assert len(os.listdir(folder)) == 1, os.listdir(folder)
+
+
 def test_windows_are_read_as_the_recorder_reads_them():
     from opscope._capture.window import Window
     w = Window("3..5, 9, every 100 for 2, 10s..20s")
