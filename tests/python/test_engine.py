@@ -255,6 +255,22 @@ def test_optimizers_that_take_over_from_each_other_are_counted_on():
     assert e.step == 601, e.step
 
 
+def test_a_step_in_which_another_one_took_over_did_not_end():
+    e, d = made(steps="8..12")
+    turn(e, [ADAM], 10)
+    turn(e, [("ended", "optimizer", "other")], 20)
+    assert "unfinished 11" in d.log and 11 not in e.taken, d.log
+    assert any("within step 11" in p for p in e.problems), e.problems
+
+
+def test_the_only_step_of_a_window_did_not_end():
+    e, d = made(steps="8..12")
+    turn(e, [ADAM], 7)
+    e.end()
+    assert "unfinished 8" in d.log and not e.taken, d.log
+    assert len(e.problems) == 1, e.problems
+
+
 def test_a_critic_of_a_hundred_steps_a_turn_takes_nothing_over():
     e, d = made(steps="1000")
     e.ready(2)

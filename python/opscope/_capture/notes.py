@@ -47,6 +47,8 @@ def what_was_traced(e):
     """Says of an engine which steps were traced and why those, or why none."""
     if e.taken:
         return _of_traced(e)
+    if e.paths:
+        return None     # of a step that did not end: that was said
     known = [d for d in e.drivers if not getattr(d, "is_unknown", False)]
     if e.has_foreign() or not known or (e.is_child and not e.step):
         return None
