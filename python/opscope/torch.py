@@ -149,9 +149,10 @@ class profile:
         if self._told is not None:
             self._told(self)
 
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path, **more):
         """Writes the last trace to path, .json or .json.gz, as often as one
-        likes."""
+        likes. What torch takes besides (its own handlers pass it on) is about
+        how it is exported, which is done already."""
         if not self.paths:
             raise Error("no trace is there yet: the profiler %s"
                         % ("records until its schedule's active steps are "

@@ -182,6 +182,12 @@ def test_every_takes_one_of_so_many():
     assert marks(d) == [5, 10, 15], d.log
 
 
+def test_seconds_make_no_range_longer():
+    e, d = made(steps="2..3,6", seconds=60)
+    turn(e, [ADAM], 10)
+    assert marks(d) == [2, 3, 6], d.log
+
+
 def test_a_gan_has_one_step_a_turn():
     e, d = made(steps="10..11")
     turn(e, [("ended", "optimizer", "d"), ("ended", "optimizer", "g")], 20)
@@ -247,6 +253,22 @@ def test_optimizers_that_take_over_from_each_other_are_counted_on():
         turn(e, [ADAM], 100)
         turn(e, [("ended", "optimizer", "other")], 100)
     assert e.step == 601, e.step
+
+
+def test_a_step_in_which_another_one_took_over_did_not_end():
+    e, d = made(steps="8..12")
+    turn(e, [ADAM], 10)
+    turn(e, [("ended", "optimizer", "other")], 20)
+    assert "unfinished 11" in d.log and 11 not in e.taken, d.log
+    assert any("within step 11" in p for p in e.problems), e.problems
+
+
+def test_the_only_step_of_a_window_did_not_end():
+    e, d = made(steps="8..12")
+    turn(e, [ADAM], 7)
+    e.end()
+    assert "unfinished 8" in d.log and not e.taken, d.log
+    assert len(e.problems) == 1, e.problems
 
 
 def test_a_critic_of_a_hundred_steps_a_turn_takes_nothing_over():
@@ -598,10 +620,15 @@ I0000 00:00:1758 123 profiler_session.cc:103] Profiler session initializing.
 profiler_session.cc:70] Profiler session collecting data.
 ERROR:2026-01-02 03:04:05 1:1 CudaDeviceProperties.cpp:26] \
 cudaGetDeviceCount failed with code 35
+[rank1]:[W1119 20:16:08.362416985 CPUAllocator.cpp:245] Memory block of \
+unknown size was allocated before the profiling started
+[W1119 20:14:36.651049668 collection.cpp:664] Warning: Torch-Compiled \
+Region: 2/0 (function operator())
 """
 OTHERS = """\
 2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:113] oneDNN is on
 ERROR: the program's own
+[rank1]:[W1119 20:16:08.362416985 reducer.cpp:245] the program's own
 """
 
 
@@ -615,6 +642,18 @@ def test_what_tracers_say_of_themselves_is_not_shown():
                         % sys.modules["opscope"].__path__[0] + code],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stderr.decode() == OTHERS, p.stderr
+
+
+def test_a_program_that_clears_its_environment_is_told_of_all_the_same():
+    from opscope._capture.notes import Notes
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["OPSCOPE"] = "1"
+        try:
+            notes = Notes(folder)
+        finally:
+            del os.environ["OPSCOPE"]
+        notes.problem("a sentence")
+        assert len(os.listdir(folder)) == 1, os.listdir(folder)
 
 
 def test_windows_are_read_as_the_recorder_reads_them():

@@ -66,6 +66,22 @@ static void shapes_are_told_by_the_events(void **state) {
     feed_free(&f);
 }
 
+/* torch has what still runs end when it is done with stopping. */
+static void what_outlasts_the_profiler_ends_with_the_last_event(void **state) {
+    (void)state;
+    struct feed f = feed_text(
+        HEAD "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"open\","
+             "\"pid\":9,\"tid\":1,\"ts\":1,\"dur\":2000,"
+             "\"args\":{\"External id\":3,\"finished\":false}},"
+             "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"whole\","
+             "\"pid\":9,\"tid\":1,\"ts\":0,\"dur\":8}," OP("aten::mm", "2",
+                                                           "3") "]}");
+    feed_check(&f, "open", 1000000, 7000000);
+    feed_check(&f, "whole", 0, 8000000);
+    assert_int_equal(f.t->notes[NOTE_REGION_CUT], 1);
+    feed_free(&f);
+}
+
 /* The marks of 2021 have the category of ops. */
 static void regions_of_2021_are_no_ops(void **state) {
     (void)state;
@@ -484,6 +500,7 @@ int main(void) {
         cmocka_unit_test(overheads_go_to_the_innermost_span_around_them),
         cmocka_unit_test(shapes_are_told_by_the_events),
         cmocka_unit_test(regions_of_2021_are_no_ops),
+        cmocka_unit_test(what_outlasts_the_profiler_ends_with_the_last_event),
         cmocka_unit_test(a_cut_anywhere_keeps_what_came_before),
         cmocka_unit_test(numbers_that_are_no_words),
     };

@@ -194,7 +194,7 @@ class Engine:
         if self.lead is None or self.lead.kind not in leader.WEAK:
             return
         if self._open:
-            self._close_window()
+            self._close_window(in_step=True)
         self._anew()
         self.native.step_end()
         self.lead, self.step, self._began = None, 0, 0
@@ -231,7 +231,7 @@ class Engine:
             return
         self._foreign.add(driver.name)
         if self._open:
-            self._close_window()
+            self._close_window(in_step=True)
         self.problem("the program profiles itself by %s: opscope leaves that "
                      "tracer alone and takes what it writes" % what)
 
@@ -325,7 +325,11 @@ class Engine:
             if self._open:
                 if source.alone < GONE and not trains:
                     return False
-                self._close_window()
+                self._close_window(in_step=True)
+                if not trains:
+                    self.problem("something else began to mark the steps "
+                                 "within step %d: it is not in the profile"
+                                 % self.step)
             if trains:
                 self._anew()
         self.lead = source
@@ -499,7 +503,7 @@ class Engine:
             return True
         if self._until:
             return number >= self._until
-        if self._deadline:
+        if self.window is None:
             return False
         return not self.window.wants(number, (now - self._started) / 1e9)
 
@@ -598,9 +602,9 @@ class Engine:
             with self._lock:
                 self._close_window(cut="thread that trains")
 
-    def _close_window(self, cut=None):
+    def _close_window(self, cut=None, in_step=False):
         """Ends the window and writes what was traced. `cut` says what ended
-        before it was over."""
+        before it was over; `in_step`, that its last step did not end."""
         self._open, self._prepared, self._chosen = False, False, True
         self._next = 0
         if self.demand.is_asked:
@@ -610,7 +614,7 @@ class Engine:
                 self.native.trace_python(False)
             except Exception:
                 pass
-        self._name_ends(cut)
+        self._name_ends(cut, in_step)
         for d in self._on:
             try:
                 d.unmark()
@@ -629,15 +633,15 @@ class Engine:
             self.problem("the %s ended inside the window: the profile holds "
                          "what was traced until then" % cut)
 
-    def _name_ends(self, cut):
+    def _name_ends(self, cut, in_step):
         """Where steps are told by their end, what came before the first signal
         was a step, and what comes behind the last one is none."""
-        if self.lead is None or not self.lead.ends:
+        if self.lead is None or not (self.lead.ends or in_step):
             return
         if self.want.everything and self.taken[:1] == [2]:
             self.taken.insert(0, 1)
             self._tell_drivers("before_is", 1)
-        if ((cut or self.want.everything) and len(self.taken) > 1
+        if ((cut or in_step or self.want.everything) and self.taken
                 and self.taken[-1] == self.step):
             self._tell_drivers("unfinished", self.taken.pop())
 

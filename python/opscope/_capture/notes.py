@@ -16,6 +16,8 @@ KINDS = {"explicit": "the program's own marks", "batch": "training batches",
 class Notes:
     def __init__(self, folder):
         self.problems = []
+        # a program may clear its environment
+        self._is_recorded = os.environ.get("OPSCOPE") == "1"
         self._folder = folder
         self._unsaid = []       # sentences that could not be written yet
 
@@ -25,7 +27,7 @@ class Notes:
             self.write(text)
 
     def write(self, text):
-        if os.environ.get("OPSCOPE") != "1":
+        if not self._is_recorded:
             return
         try:
             os.makedirs(self._folder, exist_ok=True)
@@ -45,6 +47,8 @@ def what_was_traced(e):
     """Says of an engine which steps were traced and why those, or why none."""
     if e.taken:
         return _of_traced(e)
+    if e.paths:
+        return None     # of a step that did not end: that was said
     known = [d for d in e.drivers if not getattr(d, "is_unknown", False)]
     if e.has_foreign() or not known or (e.is_child and not e.step):
         return None

@@ -7,17 +7,21 @@ import sys
 
 # What tracers say of themselves at each start and stop: Kineto's stages, the
 # lines of TensorFlow's and JAX's session (older ones begin with a date). The last
-# four are torch's when a thread traces, when memory is freed that it did not see
-# allocated, when the disk is full (which we say in our own words), and when
-# there is no GPU.
-CHATTER = re.compile(rb"(USDT|INFO|STAGE):"
+# five are torch's when a thread traces, when memory is freed that it did not see
+# allocated, when a step ends inside of a compiled region, when the disk is full
+# (which we say in our own words), and when there is no GPU. Ranks of a job begin
+# their lines with their number.
+CHATTER = re.compile(rb"(\[rank\d+\]:)?("
+                     rb"(USDT|INFO|STAGE):"
                      rb"|([IW]\d{4}|\d{4}-\d\d-\d\d [\d:.]+: [IW]) .*"
                      rb"(profiler_session|save_profile|cupti_tracer|"
                      rb"profiler_factory)\.cc:"
                      rb"|ERROR: External init callback must run in same thread"
                      rb"|\[W\d{4} .* CPUAllocator\.cpp:\d+\] Memory block of"
+                     rb"|\[W\d{4} .* collection\.cpp:\d+\] Warning: "
+                     rb"Torch-Compiled Region"
                      rb"|ERROR:.* output_json\.cpp:\d+\] Failed to write"
-                     rb"|ERROR:.* cudaGetDeviceCount failed")
+                     rb"|ERROR:.* cudaGetDeviceCount failed)")
 
 
 class Quiet:

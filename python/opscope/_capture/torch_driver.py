@@ -30,6 +30,7 @@ import weakref
 from . import stand_ins
 from .quiet import Quiet
 from .torch_calls import Calls
+from .torch_roles import Roles
 
 SUFFIX = ".pt.trace.json.gz"
 STEP = "ProfilerStep#%d"     # as torch marks steps
@@ -213,6 +214,7 @@ class Driver:
         self._worker = None         # the module that knows a loader's worker
         self._frames = None         # torch._C._dynamo.eval_frame
         self._calls = None
+        self._roles = Roles(None)   # of optimizers, in what the engine saw
         self._awaited = {}          # optimizers that are to step, by number
         self._trained = set()       # numbers of parameters that have one
         self._late = False          # one stepped in the backward() under way
@@ -263,6 +265,8 @@ class Driver:
         before = frames.set_eval_frame(None) if frames else None
         try:
             key = self.name, self._numbers.of(thing)
+            if kind == "optimizer":
+                key = self._role(key[1])
             if self._asks:
                 self._asks -= 1
                 self.rank()
@@ -429,16 +433,34 @@ class Driver:
     def _await(self, opt):
         """How many optimizers more are to step, 1 or 0: of those that share
         parameters (one inside another, one of several to choose from) it is
-        enough that one does."""
+        enough that one does, and one that goes on where another one ended is
+        none more."""
         mine = {self._numbers.of(group["params"][0])
                 for group in opt.param_groups if group["params"]}
-        is_other = not mine & self._trained
+        number = self._numbers.of(opt)
+        is_other = (self._roles_now().made(number, opt)
+                    and not mine & self._trained)
         self._trained |= mine
         if is_other:
-            number = self._numbers.of(opt)
             self._awaited[number] = weakref.ref(
                 opt, lambda _: self._await_no_more(None, number))
         return int(is_other)
+
+    def _roles_now(self):
+        """Another engine, of a child or of the next block that is profiled,
+        counts from the beginning."""
+        if self._roles.engine is not self.engine:
+            self._roles = Roles(self.engine)
+        return self._roles
+
+    def _role(self, number):
+        """The key under which this optimizer's steps are counted."""
+        self._awaited.pop(number, None)
+        role, was_others = self._roles_now().key(number)
+        key = self.name, role
+        if was_others and hasattr(self.engine, "withdraw"):
+            self.engine.withdraw("optimizer", key)
+        return key
 
     def _await_no_more(self, opt, number=None):
         """This one is gone, or steps inside of something that is told."""

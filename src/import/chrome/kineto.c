@@ -416,7 +416,52 @@ static void label_devices(struct chrome_reader *r) {
     }
 }
 
+/* Does torch say that this one had not ended when its profiler stopped? */
+static bool is_open(const struct trace *t, row_id row) {
+    uint32_t source;
+    struct json_str key;
+    struct json j = json_reader(trace_args(t, row, &source));
+    if (!json_enter(&j, '{')) return false;
+    while (json_key(&j, &key)) {
+        if (BYTES_IS(key.raw, "finished")) return json_peek(&j) == 'f';
+        json_skip(&j);
+    }
+    return false;
+}
+
+/* Is it on a thread of this file? */
+static bool is_on_thread(const struct chrome_reader *r, row_id row) {
+    const struct track *tr = &r->t->tracks[r->t->spans.track[row]];
+    return tr->kind == TRACK_THREAD && tr->source == r->source;
+}
+
+/* What still ran when the profiler stopped ends where torch was done with that:
+ * behind the program's last event by as long as it took, which is no time of
+ * the program. It ends with that event instead. */
+static void end_open_regions(struct chrome_reader *r) {
+    struct trace *t = r->t;
+    struct spans *s = &t->spans;
+    int64_t stopped = INT64_MIN, last = INT64_MIN;
+    struct keyed open = {0};
+    for (row_id i = 0; i < s->n; i++)
+        if (is_on_thread(r, i) && span_end(t, i) > stopped)
+            stopped = span_end(t, i);
+    for (row_id i = 0; i < s->n; i++) {
+        if (!is_on_thread(r, i)) continue;
+        if (span_end(t, i) >= stopped - PS_PER_US && is_open(t, i))
+            keyed_add(t, &open, 0, i);
+        else if (span_end(t, i) > last) last = span_end(t, i);
+    }
+    for (size_t k = 0; k < open.n && last != INT64_MIN; k++) {
+        row_id i = open.v[k].row;
+        s->dur[i] = last > s->ts[i] ? last - s->ts[i] : 0;
+        trace_note(t, NOTE_REGION_CUT, 1);
+    }
+    free(open.v);
+}
+
 static void kineto_finish(struct chrome_reader *r) {
+    end_open_regions(r);
     place_overheads(r->t);
     label_devices(r);
     take_ranges(r);

@@ -37,6 +37,9 @@ def load_driver():
     return importlib.import_module("opscope._capture.torch_driver")
 
 
+driver = None
+
+
 class Want:
     memory = shapes = stacks = False
 
@@ -58,6 +61,8 @@ class Engine:
         self.problems, self.paths, self.events = [], [], []
         self.inputs = 0
         self.open = False
+        if driver is not None:
+            driver._roles.engine = None     # as for an engine that is new
         return self
 
     def problem(self, text):
@@ -93,6 +98,9 @@ class Engine:
 
     def withdraw(self, kind, key):
         self.signals[kind, key] -= 1
+
+    def steps_of(self, kind):
+        return [self.signals[kind, key] for key in self.keys(kind)]
 
     def close(self):
         self.open = False
@@ -340,7 +348,71 @@ def test_optimizers_that_are_gone_are_not_waited_for():
     made[0].step()
     del made
     gc.collect()
-    same("spared", engine.signals["spared"], 2)
+    same("spared", engine.signals["spared"], 1)     # the other one stepped
+
+
+def test_optimizers_one_after_the_other_are_one():
+    """Made at one place, or gone when the next one steps."""
+    def fold(make):
+        w = nn.Parameter(torch.ones(3))
+        optimizer = make([w])
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+        for _ in range(3):
+            (w * w).sum().backward()
+            optimizer.step()
+            schedule.step()
+        return optimizer
+
+    def other_place(parameters):
+        return torch.optim.Adam(parameters)
+
+    engine.reset()
+    kept = [fold(torch.optim.SGD) for _ in range(3)]
+    same("of folds", sorted(engine.steps_of("optimizer")), [9])
+    gc.disable()
+    try:
+        del kept
+        gc.collect()
+        fold(other_place)
+    finally:
+        gc.enable()
+    same("behind one that is gone", engine.steps_of("optimizer"), [12])
+
+
+def test_optimizers_in_turns_are_not_one():
+    """Made by one line, before either steps or when it is first needed."""
+    parts = [nn.Parameter(torch.ones(3)) for _ in range(2)]
+
+    def make(w):
+        return torch.optim.SGD([w])
+    for early in (True, False):
+        engine.reset()
+        made = [make(w) for w in parts] if early else []
+        for _ in range(5):
+            for i, w in enumerate(parts):
+                if i == len(made):
+                    made.append(make(w))
+                (w * w).sum().backward()
+                made[i].step()
+        same("early" if early else "late",
+             sorted(engine.steps_of("optimizer")), [5, 5] if early else [4, 5])
+
+
+def test_an_inner_loop_is_not_the_step():
+    engine.reset()
+    w = nn.Parameter(torch.ones(3))
+    outer = torch.optim.Adam([w])
+    for _ in range(4):
+        for _ in range(3):
+            fast = nn.Parameter(w.detach().clone())
+            inner = torch.optim.SGD([fast])
+            for _ in range(2):
+                (fast * fast).sum().backward()
+                inner.step()
+        (w * w).sum().backward()
+        outer.step()
+    same("steps", sorted(engine.steps_of("optimizer")), [4, 24])
+    same("waited for", engine.signals["ready"] - engine.signals["spared"], 2)
 
 
 def test_scheduler_and_scaler():
@@ -383,14 +455,14 @@ print(sorted(t.engine.signals.values()), t.engine.problems)
     same("signals", python("-c", code).stdout.strip(), "[4, 4] []")
 
 
-def test_keys_are_not_reused():
+def test_what_is_gone_is_forgotten():
     engine.reset()
     for _ in range(5):
         loop = Loop()
         loop.run(2)
         del loop
         gc.collect()
-    same("keys", len(engine.keys("optimizer")), 5)
+    same("keys", len(engine.keys("optimizer")), 1)
     true("what is gone is forgotten", len(driver._numbers._known) < 20)
 
 
@@ -750,6 +822,17 @@ def test_profile_plain():
         return n
     same("value", work(2), 2)
     same("twice", work(3), 3)
+
+
+def test_profile_with_the_handler_of_torch():
+    module = public()
+    engine.reset()
+    board = os.path.join(engine.folder, "board-%d" % time.time_ns())
+    with module.profile(
+            on_trace_ready=torch.profiler.tensorboard_trace_handler(board),
+            logdir=os.path.join(engine.folder, "handled")) as prof:
+        Loop().run(2)
+    same("files", (len(prof.paths), len(os.listdir(board))), (1, 1))
 
 
 def test_profile_arguments():
