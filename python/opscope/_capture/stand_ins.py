@@ -15,10 +15,10 @@ def told_first(inner, tell):
 
 
 def made(init, tell):
-    """An __init__ behind which tell(all its arguments) comes."""
-    def __init__(*args, **kwargs):
-        init(*args, **kwargs)
-        tell(*args, **kwargs)
+    """An __init__ behind which tell(thing, all its arguments) comes."""
+    def __init__(thing, *args, **kwargs):
+        init(thing, *args, **kwargs)
+        tell(thing, *args, **kwargs)
     return __init__
 
 
