@@ -7,6 +7,7 @@
  * their thread, begun and ended by hand. */
 #include "native.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ enum { INLINE_ENTRIES = 2 };
 /* One time that the scope was entered and not left. */
 struct entry {
     struct ops_async async; /* gen 0: a scope of the thread */
+    pthread_t thread;       /* that entered it */
     bool by_hand;
 };
 
@@ -97,6 +99,7 @@ static bool scope_enter(struct scope *s, bool async) {
     if (UNLIKELY(e == NULL)) return true;
     s->depth++;
     e->async.gen = 0;
+    e->thread = pthread_self();
     e->by_hand = false;
     if (LIKELY(!OPS_ON_())) {
         if (UNLIKELY(OPS_STATE_() != 0) && !async) {
@@ -116,9 +119,25 @@ static bool scope_enter(struct scope *s, bool async) {
     return true;
 }
 
+/* Returns the entry that is to be left, of several: the last one of this thread,
+ * since threads that are inside of one scope leave it in any order. Of one that
+ * was entered elsewhere (by a generator that went on here) it is the last of
+ * all. It becomes the last one. */
+static struct entry *own_entry(struct scope *s) {
+    pthread_t here = pthread_self();
+    unsigned last = s->depth - 1, i = last;
+    while (i > 0 && !pthread_equal(entry_at(s, i)->thread, here)) i--;
+    if (!pthread_equal(entry_at(s, i)->thread, here)) i = last;
+    struct entry own = *entry_at(s, i);
+    for (; i < last; i++) *entry_at(s, i) = *entry_at(s, i + 1);
+    *entry_at(s, last) = own;
+    return entry_at(s, last);
+}
+
 static void scope_leave(struct scope *s) {
     if (s->depth == 0) return; /* left more often than entered */
-    struct entry *e = entry_at(s, --s->depth);
+    struct entry *e = LIKELY(s->depth == 1) ? entry_at(s, 0) : own_entry(s);
+    s->depth--;
     if (e->by_hand) {
         if (OPS_STATE_() != 0) ops_end_();
     } else if (UNLIKELY(e->async.gen != 0)) {

@@ -319,6 +319,35 @@ def test_threads_have_tracks_of_their_own():
     assert len(rows) == 30 and len({x["track"] for x in rows}) == 3
 
 
+def test_threads_leave_a_scope_in_any_order():
+    """One of them entered it before the recording, so that nothing ends there
+    when it leaves; the other one's ends, and is around nothing that follows."""
+    entered, other, left = (threading.Event() for _ in range(3))
+
+    def before():
+        with opscope.scope("both"):
+            entered.set()
+            other.wait()
+        left.set()
+
+    def within():
+        with opscope.scope("both"):
+            other.set()
+            left.wait()
+        with opscope.scope("later"):
+            pass
+    threads = [threading.Thread(target=t) for t in (before, within)]
+    if opscope is not None:
+        threads[0].start()
+        entered.wait()
+    with Recorded() as r:
+        threads[1].start()
+        for t in threads:
+            t.join()
+    rows = {x["name"]: x for x in r.rows("trace", top=0)}
+    assert rows["both"]["depth"] == rows["later"]["depth"] == 0, rows
+
+
 def test_without_a_recording_calls_do_nothing():
     if opscope is None:
         raise lib.Skip("the extension is not built: %s" % WHY)
