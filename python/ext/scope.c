@@ -249,9 +249,21 @@ static int init(PyObject *self, PyObject *args, PyObject *names) {
     return 0;
 }
 
+static int visit_all(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((struct scope *)self)->args); /* may hold whom it describes */
+    return 0;
+}
+
+static int clear(PyObject *self) {
+    Py_CLEAR(((struct scope *)self)->args);
+    return 0;
+}
+
 static void drop(PyObject *self) {
     struct scope *s = (struct scope *)self;
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
     while (s->depth > 0) scope_leave(s); /* of a generator that was dropped */
     Py_XDECREF(s->name);
     Py_XDECREF(s->args);
@@ -365,6 +377,8 @@ int scope_ready(PyObject *module) {
         {Py_tp_doc, (void *)scope_doc},
         {Py_tp_init, init},
         {Py_tp_dealloc, drop},
+        {Py_tp_traverse, visit_all},
+        {Py_tp_clear, clear},
         {Py_tp_methods, methods},
         {Py_tp_call, decorate},
         {Py_tp_repr, scope_repr},
@@ -372,7 +386,7 @@ int scope_ready(PyObject *module) {
     };
     static PyType_Spec spec = {.name = "opscope.Scope",
                                .basicsize = sizeof(struct scope),
-                               .flags = Py_TPFLAGS_DEFAULT,
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                                .slots = slots};
     PyObject *type = PyType_FromSpec(&spec);
     kept = PyDict_New();

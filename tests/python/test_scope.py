@@ -6,6 +6,7 @@ custom op in C that records into the same profile."""
 import asyncio
 import contextlib
 import ctypes
+import gc
 import os
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lib  # noqa: E402
@@ -346,6 +348,18 @@ def test_threads_leave_a_scope_in_any_order():
             t.join()
     rows = {x["name"]: x for x in r.rows("trace", top=0)}
     assert rows["both"]["depth"] == rows["later"]["depth"] == 0, rows
+
+
+def test_a_scope_does_not_keep_what_it_is_in():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+
+    class Model:
+        def __init__(self):
+            self.scope = opscope.scope("train", model=self)
+    gone = weakref.ref(Model())
+    gc.collect()
+    assert gone() is None
 
 
 def test_without_a_recording_calls_do_nothing():
