@@ -380,7 +380,8 @@ def test_wrong_arguments_are_refused():
                 lambda: opscope.scope("x", kind="nonsense"),
                 lambda: opscope.scope(name=3), lambda: opscope.scope(a=3),
                 lambda: opscope.step("3"), lambda: opscope.step(1.5),
-                lambda: opscope.epoch(None), lambda: opscope.instant(3)):
+                lambda: opscope.epoch(None), lambda: opscope.instant(3),
+                lambda: opscope.scope("x")(tempfile.TemporaryDirectory)):
         try:
             bad()
         except (TypeError, ValueError):
