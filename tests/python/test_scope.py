@@ -434,6 +434,21 @@ def test_what_is_not_installed_is_a_sentence_that_says_what_to_install():
         raise lib.Skip("everything is installed")
 
 
+def test_a_profile_says_what_it_has_not():
+    """Tools ask objects what they can do, also before anything was recorded."""
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    prof = opscope.profile(tempfile.gettempdir() + "/x")
+    assert not hasattr(prof, "shape") and getattr(prof, "nope", 3) == 3
+    for analysis in ("ops", "overview"):
+        try:
+            getattr(prof, analysis)()
+        except opscope.Error as e:
+            assert "nothing was recorded" in str(e), e
+            continue
+        raise AssertionError(analysis)
+
+
 def test_a_second_start_is_refused_with_a_sentence():
     with Recorded() as r:
         try:
