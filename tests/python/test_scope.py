@@ -574,6 +574,25 @@ void custom_op(int n) {
 """
 
 
+def test_functions_that_look_alike_keep_their_files():
+    """Python takes code of the same lines and names for equal."""
+    from opscope import _opscope
+    made = {}
+    for path in ("/a folder/one.py", "/another/two.py"):
+        scope = {}
+        exec(compile("def forward(x):\n    return x\n", path, "exec"), scope)
+        made[path] = scope["forward"]
+    with Recorded() as r:
+        opscope.step(0)
+        _opscope.trace_python(True)
+        for forward in made.values():
+            forward(1)
+        _opscope.trace_python(False)
+    rows = {(x["file"], x["function"]): x["calls"] for x in r.rows("python")}
+    assert rows.get(("one.py", "forward")) == 1, rows
+    assert rows.get(("two.py", "forward")) == 1, rows
+
+
 def test_a_custom_op_in_c_lies_under_the_scope_that_called_it():
     if opscope is None:
         raise lib.Skip("the extension is not built: %s" % WHY)
