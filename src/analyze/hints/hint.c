@@ -14,9 +14,6 @@
 #include "names/frame_name.h"
 #include <stdio.h>
 
-/* As row_at: the example's own start. */
-#define ROW_START INT64_MIN
-
 /* Is that example dearer than the one kept, or the first that has a name? */
 static bool is_dearest(const struct hint_found *f, row_id row, int64_t time) {
     return f->count == 0 || time > f->row_time ||

@@ -101,6 +101,9 @@ struct hint_step {
 /* Forward ops that run again inside backward. */
 enum again { AGAIN_NOT, AGAIN_FIRST /* of a run */, AGAIN };
 
+/* As row_at: the example's own start. */
+#define ROW_START INT64_MIN
+
 /* What a rule has seen, over all steps. */
 struct hint_found {
     bool told;     /* worth a word, whatever the replay can tell of it */
