@@ -192,7 +192,11 @@ static void jax_in_one_function(void **state) {
         assert_int_equal(r.nrows, 0);
         result_free(&r);
     }
-    struct result r = in_one_function(true, NULL); /* it may wait */
+    struct result r = in_one_function(false, "$queue.py:154 get");
+    assert_non_null(strstr(tiny_cell(&r, 0, "title")->s, "for a queue"));
+    assert_non_null(strstr(tiny_cell(&r, 0, "do")->s, "keep up"));
+    result_free(&r);
+    r = in_one_function(true, NULL); /* it may wait */
     assert_int_equal(r.nrows, 0);
     result_free(&r);
 }

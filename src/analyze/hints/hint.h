@@ -101,9 +101,6 @@ struct hint_step {
 /* Forward ops that run again inside backward. */
 enum again { AGAIN_NOT, AGAIN_FIRST /* of a run */, AGAIN };
 
-/* As row_at: the example's own start. */
-#define ROW_START INT64_MIN
-
 /* What a rule has seen, over all steps. */
 struct hint_found {
     bool told;     /* worth a word, whatever the replay can tell of it */
@@ -285,5 +282,9 @@ const char *hint_name(const struct hint_case *c, row_id row);
  * long. */
 const char *hint_where(const struct hint_case *c, const struct hint_found *f,
                        char *buf);
+
+/* Is one of the Python frames around it such? */
+bool hint_is_within(const struct hint_case *c, const struct hint_found *f,
+                    bool (*is)(struct bytes name));
 
 #endif

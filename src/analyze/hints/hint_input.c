@@ -7,7 +7,6 @@
 #include "analyze/hints/hint.h"
 
 #include "analyze/shared/phases.h"
-#include "analyze/shared/pystack.h"
 #include "base/facts.h"
 #include "base/sum.h"
 #include "base/text/cut.h"
@@ -212,17 +211,9 @@ static const struct track *loader_of(const struct hint_case *c) {
  * frames around the wait for them tell; FW_OTHER if they do not. */
 static enum framework feeder_of(const struct hint_case *c,
                                 const struct hint_found *f) {
-    const struct spans *s = &c->t->spans;
-    uint32_t thread = phases_step_thread(c->t, c->source);
-    if (c->framework != FW_JAX || thread == ROW_NONE || f->row == ROW_NONE)
-        return FW_OTHER;
-    int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
-    row_id r = pystack_at(c->frames, thread, at);
-    for (int i = 0; r != ROW_NONE && i < HINT_CLIMB; i++, r = s->parent[r]) {
-        struct bytes name = strs_bytes(&c->t->strs, s->name[r]);
-        if (frame_name_is_tf_data(name)) return FW_TF;
-        if (frame_name_is_torch_loader(name)) return FW_TORCH;
-    }
+    if (c->framework != FW_JAX) return FW_OTHER;
+    if (hint_is_within(c, f, frame_name_is_tf_data)) return FW_TF;
+    if (hint_is_within(c, f, frame_name_is_torch_loader)) return FW_TORCH;
     return FW_OTHER;
 }
 

@@ -87,8 +87,12 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
     const char *name = hint_name(c, f->row);
     /* not every program that records itself is written in Python */
     bool python = c->framework != FW_OTHER;
+    bool waits = hint_is_within(c, f, frame_name_takes);
     snprintf(w->title, sizeof w->title, "%s a step go by %sbetween the ops",
-             hint_time(c, f->time, a), python ? "in Python " : "");
+             hint_time(c, f->time, a),
+             waits    ? "waiting for a queue "
+             : python ? "in Python "
+                      : "");
     snprintf(w->evidence, sizeof w->evidence,
              "%s of more than %d µs each in which no op and no call was "
              "recorded%s%.*s%s",
@@ -105,8 +109,16 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
                                  "(python_tracer_level=1) to see which it is"
                                : "record scopes around its parts to see which "
                                  "it is";
-    snprintf(w->repair, sizeof w->repair,
-             "move that code out of the loop or into another thread; %s", see);
+    if (waits)
+        snprintf(w->repair, sizeof w->repair,
+                 "what fills the queue does not keep up: several threads or "
+                 "processes that fill it, or less to do for an item (once for "
+                 "all epochs what is the same in each); %s",
+                 see);
+    else
+        snprintf(w->repair, sizeof w->repair,
+                 "move that code out of the loop or into another thread; %s",
+                 see);
 }
 
 const struct hint_rule hint_python_overhead = {
