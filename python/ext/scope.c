@@ -7,6 +7,7 @@
  * their thread, begun and ended by hand. */
 #include "native.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ enum { INLINE_ENTRIES = 2 };
 /* One time that the scope was entered and not left. */
 struct entry {
     struct ops_async async; /* gen 0: a scope of the thread */
+    pthread_t thread;       /* that entered it */
     bool by_hand;
 };
 
@@ -97,6 +99,7 @@ static bool scope_enter(struct scope *s, bool async) {
     if (UNLIKELY(e == NULL)) return true;
     s->depth++;
     e->async.gen = 0;
+    e->thread = pthread_self();
     e->by_hand = false;
     if (LIKELY(!OPS_ON_())) {
         if (UNLIKELY(OPS_STATE_() != 0) && !async) {
@@ -116,9 +119,25 @@ static bool scope_enter(struct scope *s, bool async) {
     return true;
 }
 
+/* Returns the entry that is to be left, of several: the last one of this thread,
+ * since threads that are inside of one scope leave it in any order. Of one that
+ * was entered elsewhere (by a generator that went on here) it is the last of
+ * all. It becomes the last one. */
+static struct entry *own_entry(struct scope *s) {
+    pthread_t here = pthread_self();
+    unsigned last = s->depth - 1, i = last;
+    while (i > 0 && !pthread_equal(entry_at(s, i)->thread, here)) i--;
+    if (!pthread_equal(entry_at(s, i)->thread, here)) i = last;
+    struct entry own = *entry_at(s, i);
+    for (; i < last; i++) *entry_at(s, i) = *entry_at(s, i + 1);
+    *entry_at(s, last) = own;
+    return entry_at(s, last);
+}
+
 static void scope_leave(struct scope *s) {
     if (s->depth == 0) return; /* left more often than entered */
-    struct entry *e = entry_at(s, --s->depth);
+    struct entry *e = LIKELY(s->depth == 1) ? entry_at(s, 0) : own_entry(s);
+    s->depth--;
     if (e->by_hand) {
         if (OPS_STATE_() != 0) ops_end_();
     } else if (UNLIKELY(e->async.gen != 0)) {
@@ -230,9 +249,21 @@ static int init(PyObject *self, PyObject *args, PyObject *names) {
     return 0;
 }
 
+static int visit_all(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((struct scope *)self)->args); /* may hold whom it describes */
+    return 0;
+}
+
+static int clear(PyObject *self) {
+    Py_CLEAR(((struct scope *)self)->args);
+    return 0;
+}
+
 static void drop(PyObject *self) {
     struct scope *s = (struct scope *)self;
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
     while (s->depth > 0) scope_leave(s); /* of a generator that was dropped */
     Py_XDECREF(s->name);
     Py_XDECREF(s->args);
@@ -346,6 +377,8 @@ int scope_ready(PyObject *module) {
         {Py_tp_doc, (void *)scope_doc},
         {Py_tp_init, init},
         {Py_tp_dealloc, drop},
+        {Py_tp_traverse, visit_all},
+        {Py_tp_clear, clear},
         {Py_tp_methods, methods},
         {Py_tp_call, decorate},
         {Py_tp_repr, scope_repr},
@@ -353,7 +386,7 @@ int scope_ready(PyObject *module) {
     };
     static PyType_Spec spec = {.name = "opscope.Scope",
                                .basicsize = sizeof(struct scope),
-                               .flags = Py_TPFLAGS_DEFAULT,
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                                .slots = slots};
     PyObject *type = PyType_FromSpec(&spec);
     kept = PyDict_New();

@@ -4,12 +4,11 @@
  * sys.monitoring, before by sys.setprofile; the callbacks are in C. */
 #include "native.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { TOOL = 3 }; /* of sys.monitoring's six: 0 to 2 and 5 have owners */
 
-static PyObject *ids;          /* code object -> number of its name */
+static PyObject *ids; /* a code object's address -> (number of its name, it) */
 static unsigned generation;    /* of switching on: odd while it is on */
 static PyObject *callbacks[4]; /* start, end, profile */
 
@@ -35,9 +34,24 @@ static bool is_ours(const char *file) {
            strstr(file, "/opscope/recording.py") != NULL;
 }
 
+/* Returns the file's name without its folders, as TensorFlow has it, as a new
+ * object; NULL for a file of ours or without a name. */
+static PyObject *short_name(PyObject *file) {
+    PyObject *bytes = file && PyUnicode_Check(file)
+                          ? native_utf8(file, "a name")
+                          : NULL;
+    if (bytes == NULL) return NULL;
+    const char *path = PyBytes_AsString(bytes), *slash = strrchr(path, '/');
+    PyObject *name = is_ours(path) ? NULL
+                                   : native_text(slash ? slash + 1 : path);
+    Py_DECREF(bytes);
+    return name;
+}
+
 /* Makes the name of a code object; 0 for code of ours. */
 static uint32_t new_id(PyObject *code) {
-    PyObject *file = attribute(code, "co_filename");
+    PyObject *path = attribute(code, "co_filename");
+    PyObject *file = short_name(path);
     PyObject *line = attribute(code, "co_firstlineno");
     PyObject *name = attribute(code, "co_qualname"); /* 3.11 */
     if (name == NULL) name = attribute(code, "co_name");
@@ -45,21 +59,9 @@ static uint32_t new_id(PyObject *code) {
                          ? PyUnicode_FromFormat("$%S:%S %S", file, line, name)
                          : NULL;
     PyObject *bytes = text ? native_utf8(text, "a name") : NULL;
-    uint32_t id = 0;
-    if (bytes != NULL) {
-        const char *whole = PyBytes_AsString(bytes);
-        /* the file without its folders, as TensorFlow has it */
-        const char *slash = strrchr(whole, '/'), *space = strchr(whole, ' ');
-        char buf[600];
-        if (is_ours(whole)) goto done;
-        if (slash != NULL && (space == NULL || slash < space)) {
-            snprintf(buf, sizeof buf, "$%s", slash + 1);
-            whole = buf;
-        }
-        id = ops_intern_(whole, OPS_KIND_OP);
-    }
-done:
+    uint32_t id = bytes ? ops_intern_(PyBytes_AsString(bytes), OPS_KIND_OP) : 0;
     PyErr_Clear();
+    Py_XDECREF(path);
     Py_XDECREF(file);
     Py_XDECREF(line);
     Py_XDECREF(name);
@@ -68,15 +70,23 @@ done:
     return id;
 }
 
+/* Code objects are told apart by where they are, and kept: two of them are
+ * equal to Python if their lines and names are, in whatever files. */
 static uint32_t id_of(PyObject *code) {
-    PyObject *kept = PyDict_GetItemWithError(ids, code);
-    if (LIKELY(kept != NULL)) return (uint32_t)PyLong_AsUnsignedLong(kept);
-    PyErr_Clear();
-    uint32_t id = new_id(code);
-    kept = PyLong_FromUnsignedLong(id);
-    if (kept != NULL) PyDict_SetItem(ids, code, kept);
-    Py_XDECREF(kept);
-    PyErr_Clear();
+    PyObject *where = PyLong_FromVoidPtr(code);
+    PyObject *kept = where ? PyDict_GetItemWithError(ids, where) : NULL;
+    uint32_t id;
+    if (LIKELY(kept != NULL)) {
+        id = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GetItem(kept, 0));
+    } else {
+        PyErr_Clear();
+        id = new_id(code);
+        kept = where ? Py_BuildValue("(IO)", id, code) : NULL;
+        if (kept != NULL) PyDict_SetItem(ids, where, kept);
+        Py_XDECREF(kept);
+        PyErr_Clear();
+    }
+    Py_XDECREF(where);
     return id;
 }
 

@@ -69,6 +69,9 @@ def decorated(scope, function):
     """Returns the function with a scope around each of its calls."""
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(decorated(scope, function.__func__))
+    if isinstance(function, type):
+        raise TypeError("opscope.scope decorates functions, not classes: "
+                        "decorate the methods of %s" % function.__name__)
     if not callable(function):
         raise TypeError("opscope.scope decorates functions, not %s"
                         % type(function).__name__)

@@ -3,8 +3,10 @@
 each gives a Result, a table that stands alone."""
 
 import collections
+import functools
 import html
 import importlib
+import operator
 import os
 from urllib.parse import quote
 
@@ -87,6 +89,21 @@ def _module(name):
                     % (name, e, name)) from None
 
 
+@functools.lru_cache(256)
+def _row_of(names):
+    """The class of rows with these names. A row is plain data, and can be sent
+    to another process, which makes the class anew."""
+    def reduced(row):
+        return _row_again, (names, tuple(row))
+    kind = collections.namedtuple("Row", names, rename=True)
+    kind.__reduce__ = reduced
+    return kind
+
+
+def _row_again(names, cells):
+    return _row_of(names)(*cells)
+
+
 class Result:
     """A table: rows are tuples with names, in the order in which they are
     shown. r[0] is a row, r["host_us"] a column, for row in r goes over rows.
@@ -97,7 +114,7 @@ class Result:
         self.analysis = analysis
         self.columns = [Column(*c) for c in table.columns]
         self._at = {c.name: i for i, c in enumerate(self.columns)}
-        self._row = collections.namedtuple("Row", self._at, rename=True)
+        self._row = _row_of(tuple(self._at))
 
     def __len__(self):
         return len(self._table)
@@ -107,7 +124,8 @@ class Result:
             return self._table.column(self._index(what))
         if isinstance(what, slice):
             return [self[i] for i in range(*what.indices(len(self)))]
-        i = what + len(self) if what < 0 else what
+        i = operator.index(what)    # numpy's integers as well
+        i = i + len(self) if i < 0 else i
         return self._row(*self._table.row(i))
 
     def _index(self, name):

@@ -246,6 +246,11 @@ class profile(Analyses):
         return self.open().run(analysis, **options)
 
     def __getattr__(self, name):
-        if name.startswith("_"):
-            raise AttributeError(name)
+        """What a profile that was opened has. Asking for anything else opens
+        none, and raises what hasattr() expects."""
+        from .reading import Profile
+        if name.startswith("_") or not (hasattr(Profile, name)
+                                        or name == "paths"):
+            raise AttributeError("%s has no '%s'" % (
+                type(self).__name__, name))
         return getattr(self.open(), name)

@@ -80,8 +80,9 @@ static int64_t mean_of(const struct lap *l) {
     return (l->end - l->ts) / l->steps;
 }
 
-/* Takes the long ones; where there is none, those with most steps. means has
- * room for a number of each. */
+/* Takes the median of the long ones, since an evaluation may fall into one;
+ * where there is none, of those with most steps. means has room for a number of
+ * each. */
 static void take_figures(const struct laps *laps, int64_t *means,
                          struct lap_figures *out) {
     int64_t least = LONG_LAP, most = 0, n = 0;
@@ -96,7 +97,7 @@ static void take_figures(const struct laps *laps, int64_t *means,
     }
     if (n == 0) return;
     qsort(means, (size_t)n, sizeof *means, sort_by_value);
-    out->step = means[(n - 1) / 2];
+    out->step = means[(n - 1) / 2] + (means[n / 2] - means[(n - 1) / 2]) / 2;
     out->low = means[0];
     out->high = means[n - 1];
     out->laps = n;

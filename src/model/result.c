@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "base/text/cut.h"
 #include "base/text/plural.h"
+#include "base/text/utf8.h"
 #include "base/vec.h"
 #include "model/format.h"
 #include "model/region.h"
@@ -225,6 +226,17 @@ static struct cell *cell_at(struct result *r, const char *col, unsigned types) {
     return &r->open[r->nopen++];
 }
 
+/* Keeps a text. What comes from a file need be no UTF-8, and may hold a NUL:
+ * who takes results may count on UTF-8. */
+static const char *keep_text(struct result *r, struct bytes b) {
+    if (utf8_clean(b)) return arena_copy(&r->arena, b.p, b.n);
+    uint8_t *text = b.n < SIZE_MAX / 4 ? arena_alloc(&r->arena, 3 * b.n + 1)
+                                       : NULL;
+    size_t mended = 0;
+    if (text != NULL) text[utf8_mend(b, text, &mended)] = '\0';
+    return (const char *)text;
+}
+
 void cell_str(struct result *r, const char *col, struct bytes b) {
     struct cell *c = cell_at(r, col, 1u << COL_TEXT);
     if (c == NULL) return;
@@ -233,7 +245,7 @@ void cell_str(struct result *r, const char *col, struct bytes b) {
     const char **above = &r->above[c - r->open];
     if (*above == NULL || b.n == 0 || strlen(*above) != b.n ||
         memcmp(*above, b.p, b.n) != 0)
-        *above = arena_copy(&r->arena, b.p, b.n);
+        *above = keep_text(r, b);
     r->oom = *above == NULL;
     *c = (struct cell){.s = *above};
 }

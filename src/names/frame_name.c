@@ -106,6 +106,24 @@ bool frame_name_is_jaxs(struct bytes name) {
     return pattern_in(files, frame_name_split(name).file);
 }
 
+bool frame_name_takes(struct bytes name) {
+    static const char *const files[] = {"*queue.py", "*queues.py", NULL};
+    struct frame_name f = frame_name_split(name);
+    return BYTES_IS(f.function, "get") && pattern_in(files, f.file);
+}
+
+bool frame_name_is_tf_data(struct bytes name) {
+    static const char *const files[] = {"*iterator_ops.py",
+                                        "*gen_dataset_ops.py", NULL};
+    return pattern_in(files, frame_name_split(name).file);
+}
+
+bool frame_name_is_torch_loader(struct bytes name) {
+    static const char *const files[] = {"dataloader.py", "*torch/utils/data/*",
+                                        NULL};
+    return pattern_in(files, frame_name_split(name).file);
+}
+
 bool frame_name_waits(struct bytes name) {
     static const char *const functions[] = {"block_until_ready", "try_to_block",
                                             "synchronize", "_value", NULL};

@@ -47,6 +47,14 @@ bool frame_name_is_jaxs(struct bytes name);
 /* Does the function wait for work that runs elsewhere? */
 bool frame_name_waits(struct bytes name);
 
+/* Does the function take from a queue that another thread or process fills? */
+bool frame_name_takes(struct bytes name);
+
+/* Is it in the code that hands over the batches of tf.data, or of torch's
+ * DataLoader? */
+bool frame_name_is_tf_data(struct bytes name);
+bool frame_name_is_torch_loader(struct bytes name);
+
 /* Is it a C++ function of torch that records stacks, or of its allocator? Such
  * functions are the innermost frames of every stack of an allocation. */
 bool frame_name_is_recorder(struct bytes name);

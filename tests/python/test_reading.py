@@ -6,6 +6,7 @@ raw file, errors as sentences, tables for Arrow, pandas and numpy."""
 import gzip
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -139,6 +140,31 @@ def test_a_result_is_a_sequence_of_rows():
             raise AssertionError(bad)
         except IndexError:
             pass
+
+
+def test_rows_are_data_for_other_processes():
+    r = _open().ops(top=3)
+    again = pickle.loads(pickle.dumps(r.rows()))
+    assert again == r.rows() and again[0].name == r[0].name
+    assert again[0]._fields == r[0]._fields
+
+
+def test_a_row_is_found_by_any_kind_of_integer():
+    class Number:           # as numpy has them
+        def __init__(self, i):
+            self.i = i
+
+        def __index__(self):
+            return self.i
+    r = _open().ops(top=3)
+    assert r[Number(1)] == r[1] and r[Number(-1)] == r[2]
+    for bad in (1.5, None, b"name", (0,)):
+        try:
+            r[bad]
+        except TypeError as e:
+            assert "integer" in str(e), e
+            continue
+        raise AssertionError("it was taken: %r" % (bad,))
 
 
 def test_text_json_and_csv_are_the_commands():

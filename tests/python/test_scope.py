@@ -6,6 +6,7 @@ custom op in C that records into the same profile."""
 import asyncio
 import contextlib
 import ctypes
+import gc
 import os
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lib  # noqa: E402
@@ -319,6 +321,47 @@ def test_threads_have_tracks_of_their_own():
     assert len(rows) == 30 and len({x["track"] for x in rows}) == 3
 
 
+def test_threads_leave_a_scope_in_any_order():
+    """One of them entered it before the recording, so that nothing ends there
+    when it leaves; the other one's ends, and is around nothing that follows."""
+    entered, other, left = (threading.Event() for _ in range(3))
+
+    def before():
+        with opscope.scope("both"):
+            entered.set()
+            other.wait()
+        left.set()
+
+    def within():
+        with opscope.scope("both"):
+            other.set()
+            left.wait()
+        with opscope.scope("later"):
+            pass
+    threads = [threading.Thread(target=t) for t in (before, within)]
+    if opscope is not None:
+        threads[0].start()
+        entered.wait()
+    with Recorded() as r:
+        threads[1].start()
+        for t in threads:
+            t.join()
+    rows = {x["name"]: x for x in r.rows("trace", top=0)}
+    assert rows["both"]["depth"] == rows["later"]["depth"] == 0, rows
+
+
+def test_a_scope_does_not_keep_what_it_is_in():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+
+    class Model:
+        def __init__(self):
+            self.scope = opscope.scope("train", model=self)
+    gone = weakref.ref(Model())
+    gc.collect()
+    assert gone() is None
+
+
 def test_without_a_recording_calls_do_nothing():
     if opscope is None:
         raise lib.Skip("the extension is not built: %s" % WHY)
@@ -337,7 +380,8 @@ def test_wrong_arguments_are_refused():
                 lambda: opscope.scope("x", kind="nonsense"),
                 lambda: opscope.scope(name=3), lambda: opscope.scope(a=3),
                 lambda: opscope.step("3"), lambda: opscope.step(1.5),
-                lambda: opscope.epoch(None), lambda: opscope.instant(3)):
+                lambda: opscope.epoch(None), lambda: opscope.instant(3),
+                lambda: opscope.scope("x")(tempfile.TemporaryDirectory)):
         try:
             bad()
         except (TypeError, ValueError):
@@ -388,6 +432,21 @@ def test_what_is_not_installed_is_a_sentence_that_says_what_to_install():
             assert "pip install " + name in str(e), str(e)
     if not tried:
         raise lib.Skip("everything is installed")
+
+
+def test_a_profile_says_what_it_has_not():
+    """Tools ask objects what they can do, also before anything was recorded."""
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    prof = opscope.profile(tempfile.gettempdir() + "/x")
+    assert not hasattr(prof, "shape") and getattr(prof, "nope", 3) == 3
+    for analysis in ("ops", "overview"):
+        try:
+            getattr(prof, analysis)()
+        except opscope.Error as e:
+            assert "nothing was recorded" in str(e), e
+            continue
+        raise AssertionError(analysis)
 
 
 def test_a_second_start_is_refused_with_a_sentence():
@@ -513,6 +572,25 @@ void custom_op(int n) {
     for (int i = 0; i < n; i++) { OPS_SCOPE("custom_part"); }
 }
 """
+
+
+def test_functions_that_look_alike_keep_their_files():
+    """Python takes code of the same lines and names for equal."""
+    from opscope import _opscope
+    made = {}
+    for path in ("/a folder/one.py", "/another/two.py"):
+        scope = {}
+        exec(compile("def forward(x):\n    return x\n", path, "exec"), scope)
+        made[path] = scope["forward"]
+    with Recorded() as r:
+        opscope.step(0)
+        _opscope.trace_python(True)
+        for forward in made.values():
+            forward(1)
+        _opscope.trace_python(False)
+    rows = {(x["file"], x["function"]): x["calls"] for x in r.rows("python")}
+    assert rows.get(("one.py", "forward")) == 1, rows
+    assert rows.get(("two.py", "forward")) == 1, rows
 
 
 def test_a_custom_op_in_c_lies_under_the_scope_that_called_it():

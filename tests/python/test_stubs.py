@@ -111,11 +111,26 @@ def work(n: int) -> int:
 async def later() -> None:
     async with opscope.scope("later"):
         work(3)
+
+callbacks = [opscope.keras.Callback("logs", profile_batch=(100, 102)),
+             opscope.lightning.Callback("logs", steps="10..12"),
+             opscope.transformers.Callback("logs")]
+with opscope.jax.trace("logs", steps="1..3") as traced:
+    traced.step(1)
+m: int = len(traced.ops(top=3))
+with opscope.torch.profile(record_shapes=True, logdir="logs",
+                           schedule=opscope.torch.schedule(wait=1)) as t:
+    t.step()
+t.export_chrome_trace("trace.json")
+print(t.key_averages(), t.overview().remarks)
 """
 WRONG = ("opscope.open('x').ops(tpo=3)", "opscope.open('x').ops(by='nonsense')",
          "opscope.open('x').ops(20)", "opscope.scalar('loss', 1)",
          "opscope.scope('x', kind='nonsense')", "opscope.step('a')",
-         "opscope.profile('logs', step=3)", "work('text')")
+         "opscope.profile('logs', step=3)", "work('text')",
+         "opscope.jax.trace('logs', step=3)",
+         "opscope.keras.Callback(profile_batches=3)",
+         "opscope.torch.profile(logdir=3)")
 
 
 def test_mypy_takes_what_is_right_and_refuses_what_is_wrong():
@@ -144,6 +159,8 @@ def test_mypy_finds_the_package_as_the_stubs_say_it_is():
                     "[mypy-opscope._capture.*]\nignore_errors = True\n")
         p = _mypy(folder, "-m", "mypy.stubtest", "opscope._analyses",
                   "opscope._opscope", "opscope.reading", "opscope.recording",
+                  "opscope.jax", "opscope.keras", "opscope.lightning",
+                  "opscope.torch", "opscope.transformers",
                   "--concise", "--ignore-unused-allowlist", "--allowlist",
                   allowed, "--mypy-config-file", config)
     assert p.returncode == 0, p.stdout[-1500:]

@@ -151,6 +151,56 @@ static void jax_op_by_op(void **state) {
     result_free(&r);
 }
 
+/* Steps of JAX that are one function, which runs on a device or on a thread of
+ * XLA's, in an executor; then the program does something of its own, in a frame
+ * of Python if it has a name. */
+static struct result in_one_function(bool device, const char *frame) {
+    struct trace *t = tiny_new(false, false);
+    t->sources[0].format = format_named("xspace");
+    trace_meta(t, 0, "hlo_module", bytes_of("jit_train"));
+    uint32_t th = tiny_thread(t, 1), xla = tiny_thread(t, 2);
+    uint32_t py = frame ? trace_track(t, 0, TRACK_PYTHON, 1, 1) : ROW_NONE;
+    for (int i = 0, at = 0; i < STEPS; i++, at += 2000) {
+        char name[32];
+        snprintf(name, sizeof name, "ProfilerStep#%d", i);
+        tiny_span(t, th, SPAN_ANNOTATION, name, at, 2000);
+        tiny_span(t, th, SPAN_RUNTIME, "PjitFunction(train)", at, 100);
+        if (!device) {
+            tiny_span(t, xla, SPAN_RUNTIME, "ThunkExecutor::Execute", at + 20,
+                      200);
+            tiny_span(t, xla, SPAN_OP, "dot", at + 30, 180);
+        }
+        if (frame != NULL) tiny_span(t, py, SPAN_PYTHON, frame, at + 220, 1780);
+    }
+    tiny_seal(t);
+    struct result r = tiny_run(t, "hints", NULL, NULL);
+    trace_free(t);
+    return r;
+}
+
+/* What goes by between two calls of a function is the program's own code. */
+static void jax_in_one_function(void **state) {
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        struct result r = in_one_function(device, "$train.py:12 batches");
+        assert_int_equal(r.nrows, 1);
+        assert_string_equal(tiny_cell(&r, 0, "id")->s, "python-overhead");
+        assert_non_null(strstr(tiny_cell(&r, 0, "evidence")->s, "batches"));
+        assert_true(tiny_cell(&r, 0, "save_pct")->f > 80);
+        result_free(&r);
+        r = in_one_function(device, "$array.py:615 _value"); /* it waits */
+        assert_int_equal(r.nrows, 0);
+        result_free(&r);
+    }
+    struct result r = in_one_function(false, "$queue.py:154 get");
+    assert_non_null(strstr(tiny_cell(&r, 0, "title")->s, "for a queue"));
+    assert_non_null(strstr(tiny_cell(&r, 0, "do")->s, "keep up"));
+    result_free(&r);
+    r = in_one_function(true, NULL); /* it may wait */
+    assert_int_equal(r.nrows, 0);
+    result_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ops_stay),
@@ -159,6 +209,7 @@ int main(void) {
         cmocka_unit_test(one_step_is_disturbed),
         cmocka_unit_test(milliseconds_are_no_call),
         cmocka_unit_test(jax_op_by_op),
+        cmocka_unit_test(jax_in_one_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,23 @@ static void cells_go_by_name(void **state) {
     result_free(&r);
 }
 
+/* An argument of an event is what stood in the file: any bytes. */
+static void texts_are_utf8(void **state) {
+    (void)state;
+    static const struct column cols[] = {{.name = "t", .type = COL_TEXT}};
+    struct result r;
+    result_init(&r, "x", "X");
+    result_cols(&r, cols, 1);
+    result_row(&r);
+    cell_str(&r, "t", (struct bytes){(const uint8_t *)"wr\xe1pped\0.1", 10});
+    result_row(&r);
+    cell_text(&r, "t", "caf\xc3\xa9");
+    assert_int_equal(result_done(&r, NULL), 0);
+    assert_string_equal(result_cell(&r, 0, 0).s, "wr\xef\xbf\xbdpped .1");
+    assert_string_equal(result_cell(&r, 1, 0).s, "caf\xc3\xa9");
+    result_free(&r);
+}
+
 static void a_sum_that_stopped_is_said(void **state) {
     (void)state;
     static const int64_t v[] = {INT64_MAX - 1, INT64_MAX, INT64_MIN};
@@ -229,6 +246,7 @@ int main(void) {
         cmocka_unit_test(copies_what_it_is_given),
         cmocka_unit_test(not_recorded_is_null),
         cmocka_unit_test(cells_go_by_name),
+        cmocka_unit_test(texts_are_utf8),
         cmocka_unit_test(a_sum_that_stopped_is_said),
         cmocka_unit_test(numbers_sort_largest_first_and_stay_stable),
         cmocka_unit_test(filters_lower_the_total_and_the_cut_does_not),

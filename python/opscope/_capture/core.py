@@ -143,6 +143,21 @@ class Engine:
             source.last = now
             self._signal(source)
 
+    def ends(self, kind, key):
+        """A unit of work is over whose begin nobody could see."""
+        if (kind, key) not in self.sources:
+            source = self._new_source(kind, key)
+            if source is None:
+                return
+            source.ends = True
+            w = self.window
+            if (self.lead is None and w is not None and not w.by_time
+                    and w.wants(1, 0)):
+                self.problem("step 1 was over before it could be seen: its "
+                             "function was compiled before opscope was "
+                             "started; from step 2 on they can be traced")
+        self.ended(kind, key)
+
     def trains(self, kind, key):
         """That unit of work computes gradients: of several it is the step."""
         source = self.sources.get((kind, key))

@@ -19,6 +19,10 @@ from opscope import _opscope
 
 from .calls import around
 
+# in the key of a function that was compiled before anyone watched: one of that
+# name that is compiled later on tells of its calls in another way
+CALLS = "calls of a compiled function"
+
 _set = object.__setattr__
 
 
@@ -326,7 +330,7 @@ class LateCalls:
             if key is None:
                 key = self._keys[name] = (
                     False if is_of_jax(function) or not name[1]
-                    else (self.driver.name, name_of(function)))
+                    else (self.driver.name, name_of(function), CALLS))
             if not key or _inside.busy:
                 return
             engine = self.driver.engine
@@ -335,8 +339,7 @@ class LateCalls:
                 return
             if self.driver.is_pending:
                 self.driver.start_pending()
-            # its begin was not seen: what follows is the next one
-            getattr(engine, "ends", engine.begins)("call", key)
+            engine.ends("call", key)
         except Exception:
             pass
 

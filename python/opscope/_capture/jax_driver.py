@@ -29,6 +29,8 @@ class Driver:
         self._late = None
         self._engine = engine
         self._marker = self._wait = None
+        self._is_guess = False          # the marker may be around no step
+        self._unsaid = []               # markers that are not to be recorded
         self._annotation = None         # JAX's class of marks
         self._program_marks = None      # the program's last marker
         self._ours = False
@@ -225,15 +227,39 @@ class Driver:
     def mark(self, step):
         """Written for JAX's tracer of Python, which sees each call. The marker
         is what a StepTraceAnnotation is, without its frame of Python."""
-        marker, self._marker = self._marker, None
-        if marker is not None:
-            marker.__exit__(None, None, None)
+        self._leave(is_step=self._engine.lead.ends if self._is_guess
+                    else True)
         if self._engine.want.memory:
             self._tell_memory()
         if self._program_marks is None:
-            marker = self._marker = self._annotation("train", _r=1,
-                                                     step_num=step)
-            marker.__enter__()
+            self._begin_marker(step)
+
+    def _begin_marker(self, step):
+        marker = self._marker = self._annotation("train", _r=1, step_num=step)
+        marker.__enter__()
+
+    def _leave(self, is_step):
+        """Ends the marker. One that is never left is not recorded: it is kept
+        until the tracer is off."""
+        marker, self._marker = self._marker, None
+        self._is_guess = False
+        if marker is None:
+            return
+        if is_step:
+            marker.__exit__(None, None, None)
+        else:
+            self._unsaid.append(marker)
+
+    def mark_before(self):
+        """The window is open before a step was seen: where steps are told by
+        their ends the first one goes on already."""
+        if self._program_marks is None and self._folder is not None:
+            self._begin_marker(1)
+            self._is_guess = True
+
+    def unfinished(self, step):
+        """What was marked last turned out as no step."""
+        self._leave(is_step=False)
 
     def _tell_memory(self):
         """Counters of what is allocated as a step begins: allocations are
@@ -254,9 +280,7 @@ class Driver:
             self.engine.problem("jax: its memory could not be told: %s" % e)
 
     def unmark(self):
-        marker, self._marker = self._marker, None
-        if marker is not None:
-            marker.__exit__(None, None, None)
+        self._leave(is_step=not self._is_guess)
 
     def input_begins(self):
         """The program waits for a batch that another framework loads."""
@@ -290,6 +314,7 @@ class Driver:
             return [path]
         finally:
             self._ours = False
+            self._unsaid.clear()
             shutil.rmtree(folder, ignore_errors=True)
 
     def _stop_session(self):

@@ -116,18 +116,34 @@ const char *hint_name(const struct hint_case *c, row_id row) {
     return span_name(c->t, row);
 }
 
+/* Returns the Python frame that is open there, or ROW_NONE. */
+static row_id innermost_frame(const struct hint_case *c,
+                              const struct hint_found *f) {
+    const struct spans *s = &c->t->spans;
+    bool named = f->row != ROW_NONE; /* else a pause of the step's thread */
+    if (!named && (f->count == 0 || f->row_at == ROW_START)) return ROW_NONE;
+    uint32_t thread = named ? s->track[f->row]
+                            : phases_step_thread(c->t, c->source);
+    if (thread == ROW_NONE) return ROW_NONE;
+    int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
+    return pystack_at(c->frames, thread, at);
+}
+
+bool hint_is_within(const struct hint_case *c, const struct hint_found *f,
+                    bool (*is)(struct bytes name)) {
+    row_id r = innermost_frame(c, f);
+    for (int i = 0; r != ROW_NONE && i < HINT_CLIMB;
+         i++, r = c->t->spans.parent[r])
+        if (is(strs_bytes(&c->t->strs, c->t->spans.name[r]))) return true;
+    return false;
+}
+
 const char *hint_where(const struct hint_case *c, const struct hint_found *f,
                        char *buf) {
     enum { FRAMES = 3 };
     const struct spans *s = &c->t->spans;
     buf[0] = '\0';
-    bool named = f->row != ROW_NONE; /* else a pause of the step's thread */
-    if (!named && (f->count == 0 || f->row_at == ROW_START)) return buf;
-    uint32_t thread = named ? s->track[f->row]
-                            : phases_step_thread(c->t, c->source);
-    if (thread == ROW_NONE) return buf;
-    int64_t at = f->row_at == ROW_START ? s->ts[f->row] : f->row_at;
-    uint32_t r = pystack_at(c->frames, thread, at);
+    row_id r = innermost_frame(c, f);
     /* for a function of C, people look for the frame that called it */
     while (r != ROW_NONE &&
            frame_name_is_builtin(strs_bytes(&c->t->strs, s->name[r])))

@@ -283,4 +283,8 @@ const char *hint_name(const struct hint_case *c, row_id row);
 const char *hint_where(const struct hint_case *c, const struct hint_found *f,
                        char *buf);
 
+/* Is one of the Python frames around it such? */
+bool hint_is_within(const struct hint_case *c, const struct hint_found *f,
+                    bool (*is)(struct bytes name));
+
 #endif

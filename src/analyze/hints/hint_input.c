@@ -13,6 +13,7 @@
 #include "model/args.h"
 #include "model/span_class.h"
 #include "model/trace.h"
+#include "names/frame_name.h"
 #include "names/input_names.h"
 #include "names/op_names.h"
 #include <stdio.h>
@@ -190,6 +191,11 @@ static void repair_input(const struct hint_case *c, struct hint_step *s,
     "queue, or by grain.python.DataLoader(worker_count=" workers               \
     "), and jax.device_put each while the step before it runs"
 
+#define TF_ADVICE                                                              \
+    "dataset.map(fn, num_parallel_calls=tf.data.AUTOTUNE)"                     \
+    ".batch(n).prefetch(tf.data.AUTOTUNE); dataset.cache() after "             \
+    "what is the same in every epoch"
+
 /* Returns a thread that makes batches beside the training already, or NULL. */
 static const struct track *loader_of(const struct hint_case *c) {
     const struct trace *t = c->t;
@@ -201,20 +207,34 @@ static const struct track *loader_of(const struct hint_case *c) {
     return NULL;
 }
 
+/* Returns the framework whose loader gives a program of JAX its batches, as the
+ * frames around the wait for them tell; FW_OTHER if they do not. */
+static enum framework feeder_of(const struct hint_case *c,
+                                const struct hint_found *f) {
+    if (c->framework != FW_JAX) return FW_OTHER;
+    if (hint_is_within(c, f, frame_name_is_tf_data)) return FW_TF;
+    if (hint_is_within(c, f, frame_name_is_torch_loader)) return FW_TORCH;
+    return FW_OTHER;
+}
+
 /* Writes what to do where the table's words ask for too much: for more workers
- * than there are CPUs, or for pinned memory where no device reads it. */
-static void say_less(const struct hint_case *c, bool device,
-                     struct hint_words *w) {
+ * than there are CPUs, or for pinned memory where no device reads it; or where
+ * they are not about the framework that loads. */
+static void say_less(const struct hint_case *c, const struct hint_found *f,
+                     bool device, struct hint_words *w) {
     enum { WORKERS = 8 }; /* as in the table */
     bool few = c->cpus > 0 && c->cpus < WORKERS;
     int n = few ? (int)c->cpus : WORKERS;
-    if (device && !few) return;
-    if (c->framework == FW_TORCH)
+    enum framework feeder = feeder_of(c, f);
+    if (device && !few && feeder == FW_OTHER) return;
+    if (c->framework == FW_TORCH || feeder == FW_TORCH)
         snprintf(w->repair, sizeof w->repair,
                  "let workers make the batches beside the training: "
                  "DataLoader(dataset, num_workers=%d, %spersistent_workers="
                  "True, prefetch_factor=4)",
-                 n, device ? "pin_memory=True, " : "");
+                 n, device && feeder != FW_TORCH ? "pin_memory=True, " : "");
+    else if (feeder == FW_TF)
+        snprintf(w->repair, sizeof w->repair, "%s", TF_ADVICE);
     else if (c->framework == FW_JAX && few)
         snprintf(w->repair, sizeof w->repair, JAX_ADVICE("%d"), n);
 }
@@ -287,7 +307,7 @@ static void say_input(const struct hint_case *c, const struct hint_found *f,
              f->other ? hint_time(c, hint_of_step(c, f->other), b) : "",
              f->other ? " is a guess: nothing there was recorded as input" : "",
              cpus);
-    say_less(c, device, w);
+    say_less(c, f, device, w);
     say_more(c, f, w);
 }
 
@@ -301,10 +321,7 @@ const struct hint_rule hint_input_bound = {
     .advice[FW_TORCH] = "let workers make the batches beside the training: "
                         "DataLoader(dataset, num_workers=8, pin_memory=True, "
                         "persistent_workers=True, prefetch_factor=4)",
-    .advice[FW_TF] =
-        "dataset.map(fn, num_parallel_calls=tf.data.AUTOTUNE)"
-        ".batch(n).prefetch(tf.data.AUTOTUNE); dataset.cache() after "
-        "what is the same in every epoch",
+    .advice[FW_TF] = TF_ADVICE,
     .advice[FW_JAX] = JAX_ADVICE("8"),
     .advice[FW_OTHER] =
         ("make the next batch in another thread while this one is "

@@ -35,15 +35,37 @@ static bool is_others(const struct hint_case *c, const struct hint_step *s,
            is_waiting(c, &s->d.line.v[k]);
 }
 
+/* Is that row an op, or is one around it? XLA runs its ops inside of executors,
+ * which are no ops. */
+static bool is_in_op(const struct trace *t, row_id r) {
+    for (int i = 0; r != ROW_NONE && i < HINT_CLIMB;
+         i++, r = t->spans.parent[r])
+        if (t->spans.kind[r] == SPAN_OP) return true;
+    return false;
+}
+
+/* Does a pause of that step tell something? Where no op was recorded at all it
+ * does not. What JAX compiled may run on a device alone: there its calls stand
+ * for the ops, if frames of Python tell which of them is waited for. */
+static bool has_ops(const struct hint_case *c, const struct hint_step *s) {
+    const struct trace *t = c->t;
+    uint32_t thread = phases_step_thread(t, c->source);
+    bool calls = c->framework == FW_JAX && thread != ROW_NONE &&
+                 c->frames->python[thread] != ROW_NONE;
+    for (uint32_t i = 0; i < s->d.line.n; i++) {
+        row_id row = s->d.line.v[i].row;
+        if (row != ROW_NONE && calls && t->spans.kind[row] == SPAN_RUNTIME)
+            return true;
+        if (is_in_op(t, row)) return true;
+    }
+    return false;
+}
+
 static void repair_python(const struct hint_case *c, struct hint_step *s,
                           struct hint_found *f) {
-    bool device = s->d.nworks > 0, any = false;
-    for (size_t i = 0; !any && i < s->nops; i++)
-        any = s->ops[i].row != ROW_NONE &&
-              c->t->spans.kind[s->ops[i].row] == SPAN_OP;
-    /* where no op was recorded at all a pause tells nothing; a C program's code
-     * outside its scopes is just not recorded */
-    if (!any || c->t->sources[c->source].by_opscope) return;
+    bool device = s->d.nworks > 0;
+    /* a C program's code outside its scopes is just not recorded */
+    if (!has_ops(c, s) || c->t->sources[c->source].by_opscope) return;
     for (size_t i = 0; i < s->nops; i++) {
         const struct step_op *p = &s->ops[i];
         if (p->row != ROW_NONE || p->once || p->input || (p->lead && device))
@@ -65,8 +87,12 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
     const char *name = hint_name(c, f->row);
     /* not every program that records itself is written in Python */
     bool python = c->framework != FW_OTHER;
+    bool waits = hint_is_within(c, f, frame_name_takes);
     snprintf(w->title, sizeof w->title, "%s a step go by %sbetween the ops",
-             hint_time(c, f->time, a), python ? "in Python " : "");
+             hint_time(c, f->time, a),
+             waits    ? "waiting for a queue "
+             : python ? "in Python "
+                      : "");
     snprintf(w->evidence, sizeof w->evidence,
              "%s of more than %d µs each in which no op and no call was "
              "recorded%s%.*s%s",
@@ -83,8 +109,16 @@ static void say_python(const struct hint_case *c, const struct hint_found *f,
                                  "(python_tracer_level=1) to see which it is"
                                : "record scopes around its parts to see which "
                                  "it is";
-    snprintf(w->repair, sizeof w->repair,
-             "move that code out of the loop or into another thread; %s", see);
+    if (waits)
+        snprintf(w->repair, sizeof w->repair,
+                 "what fills the queue does not keep up: several threads or "
+                 "processes that fill it, or less to do for an item (once for "
+                 "all epochs what is the same in each); %s",
+                 see);
+    else
+        snprintf(w->repair, sizeof w->repair,
+                 "move that code out of the loop or into another thread; %s",
+                 see);
 }
 
 const struct hint_rule hint_python_overhead = {

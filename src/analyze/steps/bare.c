@@ -205,10 +205,11 @@ void bare_measured_text(const struct bare_measured *m, char *buf, size_t n) {
     human_times(m->low, m->high, range, sizeof range);
     if (m->laps > 0) {
         snprintf(buf, n,
-                 " (mean of %lld steps that nobody traced, whose program runs "
-                 "ahead of its device; %lld stretch%s of them: %s a step)",
-                 (long long)m->steps, (long long)m->laps,
-                 m->laps == 1 ? "" : "es", range);
+                 " (median of %lld stretch%s of together %lld steps that "
+                 "nobody traced, whose program runs ahead of its device: %s a "
+                 "step)",
+                 (long long)m->laps, m->laps == 1 ? "" : "es",
+                 (long long)m->steps, range);
         return;
     }
     snprintf(buf, n,

@@ -142,6 +142,37 @@ assert jax.vmap(f)(jnp.ones((2, 8, 8))).shape == (2,)
 """, "jax")
 
 
+def test_calls_that_jax_compiled_before_are_steps():
+    """Their begins cannot be seen: each is a step all the same, and what
+    follows the last one is none."""
+    _python("""
+import jax, jax.numpy as jnp
+f = jax.jit(lambda x: jnp.sum(x @ x))
+x = jnp.ones((64, 64)); f(x).block_until_ready()
+import opscope
+for calls in (1, 4):
+    with opscope.jax.trace("logs") as t:
+        for i in range(calls):
+            y = f(x)
+        y.block_until_ready()
+    all_of_it = list(range(1, calls + 1))
+    assert [r.step for r in t.steps() if not r.cut] == all_of_it, t.steps()
+    assert {r.step for r in t.trace(top=0)
+            if r.name.startswith("PjitFunction")} == set(all_of_it)
+with opscope.jax.trace("few", steps="3..4") as t:
+    for i in range(6):
+        y = f(x)
+assert [r.step for r in t.steps()] == [3, 4] and not t.problems, t.steps()
+with opscope.jax.trace("first", steps="1") as t:
+    for i in range(6):
+        y = f(x)
+assert any("before it could be seen" in p for p in t.problems), t.problems
+with opscope.jax.trace("none") as t:
+    pass
+assert not [r for r in t.steps() if r.step == 1], t.steps()
+""", "jax")
+
+
 def test_the_callback_of_lightning():
     _python("""
 import torch, opscope, lightning as L

@@ -292,7 +292,8 @@ def test_jax_fed_by_tensorflow_has_the_ops_of_jax():
         assert _numbers(run) == [10, 11, 12], (_numbers(run), run.err[-300:])
         counts = _counts(run.rows("ops", "--top", "0"))
         assert any(n.startswith("dot") for n in counts), counts
-        assert "input-bound" in [r["id"] for r in run.rows("hints")]
+        hints = {r["id"]: r["do"] for r in run.rows("hints")}
+        assert "num_parallel_calls" in hints["input-bound"], hints
         waits = [r["input_us"] for r in run.rows("steps")]
         assert min(waits) > 15000, waits
 

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from .recording import _Path, _Steps
+
+__all__ = ["Callback"]
+
+# what it gives is a TrainerCallback of the transformers that is installed
+def Callback(log_dir: _Path = "logs", steps: _Steps = "10..12",
+             memory: bool = False, shapes: bool = False,
+             stacks: bool = False) -> Any:
+    """A callback that profiles these steps of the Trainer, counted from 1."""
