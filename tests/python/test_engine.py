@@ -362,6 +362,34 @@ def test_an_end_inside_of_the_window_writes_what_there_is():
     assert e.native.spans[-1] == engine.NO_STEP, e.native.spans
 
 
+def test_a_loaders_end_is_that_of_its_last_step():
+    fetch, call = ("begins", "loader", 1), ("ended", "call", 1)
+    e, d = made(steps="2..50")
+    turn(e, [fetch, call], 4)
+    turn(e, [fetch, ("withdraw", "loader", 1)])     # of unknown length
+    assert e.native.spans == [engine.NO_STEP] and e.native.open is None
+    turn(e, [fetch, call], 4)
+    turn(e, [("ended", "loader", 1)])               # of known length
+    assert e.native.open is None and d.log[-1] == "unmark", d.log
+    e.end(at_exit=True)
+    assert e.taken == list(range(2, 9)), e.taken
+    assert e.native.spans[1:] == [engine.STEP_OVER % 0], e.native.spans
+
+
+def test_at_the_exit_a_step_with_no_end_is_cut():
+    for signals, told in (
+            ([("begins", "loader", 1)], [engine.STEP_CUT]),
+            ([("begins", "batch", 1), ("ended", "batch", 1)],
+             [engine.STEP_OVER % 1000000000]),
+            ([("begins", "call", 1), ("ended", "call", 1)],
+             [engine.STEP_OVER % 1000000000, engine.STEP_CUT])):
+        e, _ = made(steps="2..50")
+        turn(e, signals, 4)
+        e.clock[0] += 1000000000
+        e.end(at_exit=True)
+        assert e.native.spans == told, (signals, e.native.spans)
+
+
 def test_an_evaluation_before_training_is_no_step():
     """Ten batches are asked for, eight come: the window does not hang on a
     loader that is at its end, and training counts from 1."""

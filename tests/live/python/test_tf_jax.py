@@ -211,6 +211,43 @@ def test_marks_that_begin_anew_in_each_epoch_do_not_number_the_steps():
                                                    run.err[-300:])
 
 
+# Twenty batches of which nobody knows beforehand that they are twenty, and work
+# behind the last one.
+UNTIL_THE_END = """
+import tensorflow as tf
+w = tf.Variable(tf.ones([64, 64]))
+@tf.function
+def step(x):
+    return w.assign_sub(tf.matmul(x, w) * 1e-3)
+def rows():
+    for _ in range(160):
+        yield [0.5] * 64
+data = tf.data.Dataset.from_generator(
+    rows, output_signature=tf.TensorSpec([64], tf.float32))
+for x in data.batch(8):
+    step(tf.matmul(x, x, transpose_a=True))
+tf.linalg.det(w)
+"""
+
+
+def test_what_follows_the_last_step_is_in_none():
+    _need("tensorflow")
+    with _recorded(UNTIL_THE_END, ("--steps", "15..30")) as run:
+        rows = run.rows("steps")
+        assert [r["step"] for r in rows] == list(range(15, 21)), (
+            _numbers(run), run.err[-300:])
+        inside = [r["name"] for r in run.rows("ops", "--steps", "20")]
+        assert "MatMul" in str(inside), inside
+        assert "MatrixDeterminant" not in str(inside), inside
+
+
+def test_what_follows_the_last_optimizer_step_is_in_none():
+    _need("tf_eager.py")
+    with _recorded("tf_eager.py", ("--steps", "35..500")) as run:
+        assert _numbers(run) == list(range(35, 41)), (_numbers(run),
+                                                      run.err[-300:])
+
+
 def test_the_first_steps_of_an_eager_loop_are_traced():
     _need("tf_eager.py")
     for steps, want in (("1,10,20", [1, 10, 20]), ("1..3", [1, 2, 3])):
