@@ -588,6 +588,17 @@ def test_steps_that_are_counted_anew_are_traced_again():
     assert marks(d) == [3, 4, 3, 4], d.log
 
 
+def test_steps_that_were_not_reached_are_said():
+    for steps, said in (("1,10,100", "after step 12, before 100 of"),
+                        ("2,50..60,70..", "before 50..60, 70.. of"),
+                        ("5..50", None), ("every 5", None), ("3", None)):
+        e, _ = made(steps=steps)
+        turn(e, [("begins", "call", 1), ("ended", "call", 1)], 12)
+        e.end(at_exit=True)
+        text = engine.what_was_missed(e)
+        assert said in text if said else text is None, (steps, text)
+
+
 def test_every_step_goes_to_the_recorder():
     e, d = made(steps="4")
     turn(e, [ADAM], 9)

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from . import leader
 from .choice import DEMAND_STEPS, Choice, Demand
 from .laps import Laps
-from .notes import Notes, what_was_traced
+from .notes import Notes, what_was_missed, what_was_traced
 from .window import FOREVER, Window
 
 PATIENCE = 60           # signals, while a program's optimizers do not step
@@ -820,9 +820,9 @@ class Engine:
         if not self.taken:
             self.taken = self._stale[1]
         self._notes.write_rest()
-        text = what_was_traced(self)
-        if text is not None:
-            self._notes.write(text)
+        for text in what_was_traced(self), what_was_missed(self):
+            if text is not None:
+                self._notes.write(text)
 
     def forked(self):
         """A child of fork(): it has no window and no tracer of ours."""
