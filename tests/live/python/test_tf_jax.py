@@ -354,6 +354,27 @@ def test_steps_apart_are_shown_in_the_order_of_time():
         assert _numbers(run) == [2, 10, 30], _numbers(run)
 
 
+GROWS_LATER = """
+import tensorflow as tf
+v = tf.Variable(tf.ones([1024, 1024]))
+optimizer = tf.keras.optimizers.SGD(0.01)
+for i in range(1, 31):
+    rows = 512 if i < 15 else 2048
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.matmul(tf.ones([rows, 1024]), v))
+    optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+"""
+
+
+def test_peaks_of_steps_apart_say_of_which_step_they_are():
+    _need("tensorflow")
+    with _recorded(GROWS_LATER, ("--steps", "10,20", "--memory")) as run:
+        peaks = [r["text"] for r in run.rows("overview")
+                 if r["metric"] == "memory peak"]
+        for step in (10, 20):
+            assert [p for p in peaks if p.endswith("in step %d" % step)], peaks
+
+
 def test_a_range_is_not_taken_longer_than_its_seconds():
     _need("jax")
     with _recorded("jax_static.py", ("--steps", "10..", "--seconds",
