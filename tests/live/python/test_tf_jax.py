@@ -289,6 +289,44 @@ for x in strategy.experimental_distribute_dataset(data):
 """
 
 
+# What Keras makes of a PyDataset is such a pipeline.
+FROM_A_GENERATOR = """
+import time
+import tensorflow as tf
+def rows():
+    for i in range(30):
+        time.sleep(0.02)
+        yield float(i)
+w = tf.Variable(1.0)
+@tf.function
+def step(x):
+    return w.assign_add(tf.reduce_sum(x))
+data = tf.data.Dataset.from_generator(
+    rows, output_signature=tf.TensorSpec([], tf.float32))
+for x in data.batch(1).prefetch(1):
+    step(x)
+"""
+
+
+def test_a_python_generator_is_said_to_be_one():
+    _need("tensorflow")
+    with _recorded(FROM_A_GENERATOR, ("--steps", "10..20")) as run:
+        hints = [r for r in run.rows("hints") if r["id"] == "input-bound"]
+        assert hints and "Python generator" in hints[0]["do"], hints
+
+
+def test_a_map_behind_a_quick_generator_is_not_said_to_be_the_generator():
+    _need("tensorflow")
+    program = ONE_AT_A_TIME.replace(
+        "tf.data.Dataset.range(30)", "tf.data.Dataset.from_generator("
+        "lambda: iter(range(30)), output_signature=tf.TensorSpec([], "
+        "tf.int64))")
+    with _recorded(program, ("--steps", "10..20")) as run:
+        hints = [r for r in run.rows("hints") if r["id"] == "input-bound"]
+        assert hints and "map(fn" in hints[0]["do"], hints
+        assert "Python generator" not in hints[0]["do"], hints
+
+
 def test_a_map_that_makes_one_element_at_a_time_is_said_to_be_one():
     _need("tensorflow")
     with _recorded(ONE_AT_A_TIME) as run:
