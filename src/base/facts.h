@@ -44,9 +44,13 @@
  * which the device had nothing to do, and the wait for the second of these. */
 #define SPAN_LAP      "opscope: steps from an idle device to an idle device"
 #define SPAN_LAP_WAIT "opscope: waits for the device"
-/* An instant behind the end of a program's last step: what looks like one
- * more is none. */
-#define SPAN_NO_STEP "opscope: no step begins here"
+/* Instants that tell of the latest step which began before: it is none, as
+ * behind a program's last one; it was over so many nanoseconds ago, and what
+ * came since was the program's end; it was cut, and nobody knows where it
+ * ended. */
+#define SPAN_NO_STEP   "opscope: no step begins here"
+#define SPAN_STEP_OVER "opscope: the step was over, ns ago: "
+#define SPAN_STEP_CUT  "opscope: the step is cut"
 /* An instant: steps before it turned out to be none of the program's. */
 #define SPAN_ANEW "opscope: steps are counted anew"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What runs.c, runs_load.c, runs_own.c, runs_traced.c and step_clock.c share,
- * for no other file. */
+ * What runs.c, runs_load.c, runs_own.c, runs_traced.c, told_steps.c and
+ * step_clock.c share, for no other file. */
 #ifndef LOAD_RUNS_IMPL_H
 #define LOAD_RUNS_IMPL_H
 
@@ -56,6 +56,16 @@ int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e);
  * out. */
 bool clock_by_steps(struct loaded_file *capture, const struct loaded_file *own,
                     bool *oom);
+
+/* Puts a row where nothing is counted. Returns false if there is no memory:
+ * noted (runs_traced.c). */
+bool put_row_aside(struct trace *t, row_id r);
+
+/* Mends the steps of a recording of which it says itself that they are none, or
+ * ended elsewhere, and their markers in the captures of the same process
+ * (told_steps.c). Returns false if out of memory. */
+bool mend_told_steps(struct loaded_file *own, struct loaded_file **captures,
+                     size_t n);
 
 /* A step of a recording. */
 struct own_step {

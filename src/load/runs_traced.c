@@ -183,9 +183,7 @@ static bool is_ours(const struct trace *t, row_id r) {
            strcmp(name, SPAN_LAP_WAIT) == 0;
 }
 
-/* Puts a row where nothing is counted. Returns false if there is no memory:
- * noted. */
-static bool put_row_aside(struct trace *t, row_id r) {
+bool put_row_aside(struct trace *t, row_id r) {
     const struct track *tr = &t->tracks[t->spans.track[r]];
     uint32_t aside = trace_track(t, 0, TRACK_OTHER, tr->pid, tr->tid);
     if (aside != ROW_NONE) t->spans.track[r] = aside;
@@ -338,25 +336,17 @@ static void drop_step(struct trace *t, row_id r) {
     put_row_aside(t, r);
 }
 
-/* Steps that are told by their end leave one open behind the last: where the
- * program said so it is none. What it took for steps at first, such as batches
- * of an evaluation, were none where it began to count anew. Returns where it
- * did. */
-static int64_t drop_no_steps(struct trace *t) {
-    str_id tail = strs_find(&t->strs, bytes_of(SPAN_NO_STEP));
+/* What a program took for steps at first (batches of an evaluation) were
+ * none where it began to count anew. Returns where it did. */
+static int64_t drop_steps_before(struct trace *t) {
     str_id anew = strs_find(&t->strs, bytes_of(SPAN_ANEW));
-    row_id last = ROW_NONE;
     int64_t from = INT64_MIN;
-    if (tail == STR_NONE && anew == STR_NONE) return from;
+    if (anew == STR_NONE) return from;
     for (row_id r = 0; r < t->spans.n; r++) {
-        str_id name = t->spans.name[r];
-        if (is_step(t, r) &&
-            (last == ROW_NONE || t->spans.ts[r] > t->spans.ts[last]))
-            last = r;
-        if (name == anew && t->spans.ts[r] > from) from = t->spans.ts[r];
-        if (name == anew || name == tail) put_row_aside(t, r);
+        if (t->spans.name[r] != anew) continue;
+        if (t->spans.ts[r] > from) from = t->spans.ts[r];
+        put_row_aside(t, r);
     }
-    if (tail != STR_NONE && last != ROW_NONE) drop_step(t, last);
     for (row_id r = 0; r < t->spans.n; r++)
         if (is_step(t, r) && t->spans.ts[r] < from) drop_step(t, r);
     return from;
@@ -370,9 +360,9 @@ int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
         bool oom = false;
         if (!is_own(&v[i])) continue;
         settle_tracer(v[i].t);
-        p.from = drop_no_steps(v[i].t);
-        if (!v[i].t->sources[0].has_clock) continue;
-        for (size_t k = 0; k < n && rc == 0 && left > 0; k++, left--) {
+        p.from = drop_steps_before(v[i].t);
+        bool placed = v[i].t->sources[0].has_clock;
+        for (size_t k = 0; placed && k < n && left > 0; k++, left--) {
             if (v[k].t == NULL || v[k].t->sources[0].by_opscope ||
                 v[k].t->sources[0].process_view || v[k].lo > v[k].hi ||
                 !is_capture_of(&v[k], &v[i]))
@@ -383,9 +373,10 @@ int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
             if (!VEC_ROOM(p.v, p.n, p.cap)) oom = true;
             else p.v[p.n++] = &v[k];
         }
-        if (rc == 0 && oom) rc = fail_oom(e);
+        if (!mend_told_steps(&v[i], p.v, p.n)) oom = true;
+        if (oom) rc = fail_oom(e);
         if (rc == 0 && p.n > 0) rc = join_traced(&p, e);
-        else if (rc == 0) measure(&p);
+        else if (rc == 0 && placed) measure(&p);
         free(p.v);
     }
     return rc;

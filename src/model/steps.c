@@ -560,8 +560,7 @@ static bool is_stump(const struct content *v, size_t first, size_t end,
     return is_short(others, n, device ? v[at].device : v[at].calls);
 }
 
-/* Was the step at the end of opscope's own recording open when the program was
- * killed? */
+/* Was the step at the end open when the recording ended? */
 static bool is_open(const struct trace *t, const struct step *step) {
     return step->marker != ROW_NONE &&
            (t->spans.flags[step->marker] & SPAN_OPEN) != 0;
@@ -585,7 +584,10 @@ static bool mark_cut(struct trace *t) {
             continue;
         }
         t->steps[first].cut = is_stump(v, first, end, first, others);
-        t->steps[end - 1].cut = is_stump(v, first, end, end - 1, others);
+        struct step *last = &t->steps[end - 1];
+        last->cut = is_open(t, last) ||
+                    (!s->last_is_whole &&
+                     is_stump(v, first, end, end - 1, others));
     }
     free(v);
     free(others);

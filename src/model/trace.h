@@ -386,6 +386,7 @@ struct source {
     bool has_shapes, has_stacks;
     bool by_opscope;   /* opscope's recorder wrote it (record.h) */
     bool runs_mark;    /* what marks its steps are runs of compiled programs */
+    bool last_is_whole; /* nothing cuts its last step: that was told */
     bool beside;       /* of steps that another source has it tells more: it
                              has none of its own (load/runs_traced.c) */
     bool process_view; /* processes as `opscope record` saw them: lifetimes

@@ -194,6 +194,18 @@ def test_thresholds_order_and_top_are_honoured():
     assert t["name"] == [name]
 
 
+def test_the_text_shows_what_rows_were_chosen_by():
+    prof = _profiler()
+    for options, column in (({"min_bytes": 2}, "bytes"),
+                            ({"order_by": "residual_bytes"}, "kept_bytes"),
+                            ({"show_memory": True}, "peak_bytes")):
+        t = prof.profile_operations(options)
+        head = t.text().splitlines()[2].split()
+        assert column in head and "host_us" in head, (options, head)
+    head = prof.profile_operations({}).text().splitlines()[2].split()
+    assert "bytes" not in head, head
+
+
 def test_what_is_not_known_is_none_and_said():
     prof = _profiler()
     t = prof.profile_operations({"select": ["device", "tensor_value"]})
@@ -324,6 +336,8 @@ def test_bad_arguments_are_sentences():
     _says(lambda: prof.step("one"), "step")
     _says(lambda: prof.save(3), "folder")
     _says(lambda: prof.load_profile(None), "folder")
+    _says(lambda: prof.load_profile(__file__), "not a profile")
+    _says(lambda: prof.profile(name=3), "name is a text")
     _says(lambda: prof.profile([1]), "options", "list")
     _says(lambda: prof.profile_model(model=3), "Keras")
     _says(lambda: m.profile("train", cmd="op"), "block")

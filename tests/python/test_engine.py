@@ -384,6 +384,34 @@ def test_an_end_inside_of_the_window_writes_what_there_is():
     assert e.native.spans[-1] == engine.NO_STEP, e.native.spans
 
 
+def test_a_loaders_end_is_that_of_its_last_step():
+    fetch, call = ("begins", "loader", 1), ("ended", "call", 1)
+    e, d = made(steps="2..50")
+    turn(e, [fetch, call], 4)
+    turn(e, [fetch, ("withdraw", "loader", 1)])     # of unknown length
+    assert e.native.spans == [engine.NO_STEP] and e.native.open is None
+    turn(e, [fetch, call], 4)
+    turn(e, [("ended", "loader", 1)])               # of known length
+    assert e.native.open is None and d.log[-1] == "unmark", d.log
+    e.end(at_exit=True)
+    assert e.taken == list(range(2, 9)), e.taken
+    assert e.native.spans[1:] == [engine.STEP_OVER % 0], e.native.spans
+
+
+def test_at_the_exit_a_step_with_no_end_is_cut():
+    for signals, told in (
+            ([("begins", "loader", 1)], [engine.STEP_CUT]),
+            ([("begins", "batch", 1), ("ended", "batch", 1)],
+             [engine.STEP_OVER % 1000000000]),
+            ([("begins", "call", 1), ("ended", "call", 1)],
+             [engine.STEP_OVER % 1000000000, engine.STEP_CUT])):
+        e, _ = made(steps="2..50")
+        turn(e, signals, 4)
+        e.clock[0] += 1000000000
+        e.end(at_exit=True)
+        assert e.native.spans == told, (signals, e.native.spans)
+
+
 def test_an_evaluation_before_training_is_no_step():
     """Ten batches are asked for, eight come: the window does not hang on a
     loader that is at its end, and training counts from 1."""
@@ -580,6 +608,17 @@ def test_steps_that_are_counted_anew_are_traced_again():
             e.explicit(n)
     e.end()
     assert marks(d) == [3, 4, 3, 4], d.log
+
+
+def test_steps_that_were_not_reached_are_said():
+    for steps, said in (("1,10,100", "after step 12, before 100 of"),
+                        ("2,50..60,70..", "before 50..60, 70.. of"),
+                        ("5..50", None), ("every 5", None), ("3", None)):
+        e, _ = made(steps=steps)
+        turn(e, [("begins", "call", 1), ("ended", "call", 1)], 12)
+        e.end(at_exit=True)
+        text = engine.what_was_missed(e)
+        assert said in text if said else text is None, (steps, text)
 
 
 def test_every_step_goes_to_the_recorder():

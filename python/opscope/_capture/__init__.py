@@ -121,5 +121,5 @@ def finish():
     global _engine
     e, _engine = _engine, None
     if e is not None:
-        e.end()
+        e.end(at_exit=_is_recorded)
     return e

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from . import leader
 from .choice import DEMAND_STEPS, Choice, Demand
 from .laps import Laps
-from .notes import Notes, what_was_traced
+from .notes import Notes, what_was_missed, what_was_traced
 from .window import FOREVER, Window
 
 PATIENCE = 60           # signals, while a program's optimizers do not step
@@ -29,6 +29,8 @@ LEAST_PATIENCE = 8      # steps of one of them, where a wanted one is near
 LOOK_AHEAD = 256        # steps, for the end of an open window
 GONE = 3                # signals of another one: the leader is at work no more
 NO_STEP = "opscope: no step begins here"    # as src/base/facts.h has these
+STEP_OVER = "opscope: the step was over, ns ago: %d"
+STEP_CUT = "opscope: the step is cut"
 ANEW = "opscope: steps are counted anew"
 INPUT_WAIT = "input: waits for a batch"
 
@@ -133,7 +135,7 @@ class Engine:
                 return
         elif not self._is_of_thread(source):
             return
-        now = _now()
+        source.over = now = _now()
         if source.begun:
             if source.count > 1:
                 source.spent += now - source.begun
@@ -142,6 +144,8 @@ class Engine:
             source.count += 1
             source.last = now
             self._signal(source)
+        elif source.kind == "loader" and source is self.lead and self._began:
+            self._step_over()   # what follows an epoch is none of its steps
 
     def ends(self, kind, key):
         """A unit of work is over whose begin nobody could see."""
@@ -172,7 +176,19 @@ class Engine:
             return
         source.count -= 1
         source.begun = 0
-        if source is self.lead and self.step:
+        source.over = source.last
+        if source is self.lead and self._began >= source.last:
+            self._take_back()
+
+    def _take_back(self):
+        """The step that has just begun is none, and none begins."""
+        with self._lock:
+            self.native.instant(NO_STEP)
+            self.native.step_end()
+            if self._open:
+                if self.taken[-1:] == [self.step]:
+                    self.taken.pop()
+                self._unmark()
             self.step -= 1
             self._began = 0
 
@@ -300,13 +316,19 @@ class Engine:
         """The program says itself that its step is over."""
         if self.lead is None or self.lead.kind != "explicit" or self._ended:
             return
+        self._step_over()
+
+    def _step_over(self):
+        """The step that is open is over, and none begins."""
         with self._lock:
+            if self._open:
+                self.native.instant(STEP_OVER % 0)
             self.native.step_end()
             if self._began:
                 self.choice.took(_now() - self._began)
             self._began = 0
-            for d in self._on if self._open else ():
-                d.unmark()
+            if self._open:
+                self._unmark()
 
     def _new_source(self, kind, key):
         if self._ended or len(self.sources) >= 256 or os.getpid() != self._pid:
@@ -463,6 +485,15 @@ class Engine:
                 d.mark(number)
             except Exception as e:
                 self.problem("%s: a step could not be marked: %s"
+                             % (d.name, e))
+
+    def _unmark(self):
+        """The step that was marked in the traces is over."""
+        for d in self._on:
+            try:
+                d.unmark()
+            except Exception as e:
+                self.problem("%s: a step's mark could not be ended: %s"
                              % (d.name, e))
 
     def _decide(self, number, now):
@@ -739,7 +770,27 @@ class Engine:
                 self._open_window(self.step or 1, mark=False)
                 self._tell_drivers("mark_before")
 
-    def end(self):
+    def _tell_last(self, at_exit):
+        """Says of the step that is open where it ended. What comes behind a
+        program's last one, up to its exit, belongs to none. A batch's end is
+        that of its step; behind a call more of the step may come, and a loop
+        may be left at any batch: where the program exits they are cut."""
+        lead = self.lead
+        if lead is None:
+            return
+        if lead.ends:
+            self.native.instant(NO_STEP)
+            return
+        if not self._began or lead.kind == "explicit":
+            return
+        is_told = lead.over > lead.last
+        is_whole = is_told and lead.kind == "batch"
+        if is_told and (is_whole or at_exit):
+            self.native.instant(STEP_OVER % (_now() - lead.over))
+        if at_exit and not is_whole:
+            self.native.instant(STEP_CUT)
+
+    def end(self, at_exit=False):
         """The program, or what was to be profiled, is over."""
         if self._ended or os.getpid() != self._pid:
             return
@@ -747,8 +798,7 @@ class Engine:
             self._ended = True
             if self._recording:
                 self._laps.drop()
-                if self.lead and self.lead.ends:
-                    self.native.instant(NO_STEP)
+                self._tell_last(at_exit)
                 self.native.step_end()
             if self._open:
                 self._close_window(cut=None if self.want.everything
@@ -789,9 +839,9 @@ class Engine:
         if not self.taken:
             self.taken = self._stale[1]
         self._notes.write_rest()
-        text = what_was_traced(self)
-        if text is not None:
-            self._notes.write(text)
+        for text in what_was_traced(self), what_was_missed(self):
+            if text is not None:
+                self._notes.write(text)
 
     def forked(self):
         """A child of fork(): it has no window and no tracer of ours."""

@@ -31,8 +31,8 @@ class Source:
     """One thing that tells of steps."""
 
     __slots__ = ("kind", "key", "count", "last", "last_before", "spent",
-                 "begun", "thread", "owner", "ends", "alone", "longest",
-                 "trains", "old", "led")
+                 "begun", "over", "thread", "owner", "ends", "alone",
+                 "longest", "trains", "old", "led")
 
     def __init__(self, kind, key, thread):
         self.kind, self.key, self.thread = kind, key, thread
@@ -42,6 +42,7 @@ class Source:
         self.last_before = 0    # ... and the one before it
         self.spent = 0          # ns between begin and end, the first apart
         self.begun = 0          # ns, when a unit began that has not ended
+        self.over = 0           # ns, when the last unit, or loader, was over
         self.alone = 0          # signals since the leader's last one ...
         self.longest = 0        # ... and the most that there were before one
         self.old = 0            # the leader's count at the last signal

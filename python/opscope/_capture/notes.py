@@ -66,6 +66,18 @@ def what_was_traced(e):
             "traced: try --steps %s" % (n, few if n < 4 else "2..%d" % n))
 
 
+def what_was_missed(e):
+    """Says which of the steps that were asked for the program did not reach,
+    where others were traced."""
+    if not e.taken or e.window is None:
+        return None
+    missed = e.window.begins_after(e.count())
+    if not missed:
+        return None
+    return ("the program ended after step %d, before %s of --steps"
+            % (e.count(), ", ".join(missed)))
+
+
 def _of_traced(e):
     if e.window is None and not e.want.everything:
         why = ("although steps had not become even by then"

@@ -174,9 +174,10 @@ class Driver:
             return None
         dataset = getattr(iterator, "_dataset", None)
         count = getattr(iterator, "_opscope_count", 0)
-        if dataset is not None and self._size(dataset) == count:
-            return None
         key = self.name, id(iterator if dataset is None else dataset)
+        if dataset is not None and self._size(dataset) == count:
+            self.engine.ended("loader", key)
+            return None
         self.engine.begins("loader", key)
         waits = not self._tracing
         if waits:

@@ -127,6 +127,13 @@ class Window:
         times; FOREVER if there is none."""
         return min((p.next_after(step) for p in self.parts), default=FOREVER)
 
+    def begins_after(self, step):
+        """The steps and ranges that begin behind that step, as people write
+        them."""
+        return ["%d%s" % (p.start, "" if p.end == p.start + 1 else ".."
+                          if p.end == FOREVER else "..%d" % (p.end - 1))
+                for p in self.parts if not p.time and p.start > step]
+
     def wants(self, step, seconds):
         for p in self.parts:
             if p.holds(seconds if p.time else step):

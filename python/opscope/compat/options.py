@@ -179,6 +179,7 @@ KEYS = {
     "top": (_count, 0, "the first N rows; 0: all (--top)"),
     "show_input_output": (_flag, False, "shapes of inputs and outputs, a row "
                                         "for each"),
+    "show_memory": (_flag, False, "bytes allocated, at a time and kept"),
     "profile_steps": (_steps, None, "marks are made and shown of these "
                                     "steps only (record --steps)"),
 }

@@ -96,6 +96,7 @@ class Profiler:
         """Ends recording; what came since the last mark is a mark, too.
         Returns the folder with the captures."""
         global _active
+        name = _name(name)
         with self._lock:
             if self.is_running and os.getpid() == self._pid:
                 if self.marks and self._pieces.is_empty:
@@ -140,7 +141,7 @@ class Profiler:
         options["profile_steps"] all other steps are passed over; if no step
         is known they are counted by the calls of this. Returns the Mark, or
         None for a step that was passed over."""
-        o = options_of(options)
+        o, name = options_of(options), _name(name)
         with self._lock:
             self._calls += 1
             step = self._step_of(step, o)
@@ -349,6 +350,13 @@ def _step_number(step):
     except TypeError:
         raise Error("step is the number of a step, not %r" %
                     (step,)) from None
+
+
+def _name(name):
+    if name is not None and not isinstance(name, str):
+        raise Error("name is a text that marks are called by, not %r" %
+                    (name,))
+    return name
 
 
 def _without_step(o):

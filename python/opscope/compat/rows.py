@@ -67,6 +67,8 @@ SELECT = {"micros": ("host_us", "device_us"), "bytes": ("bytes",),
           "float_ops": ("flops",), "occurrence": ("calls",),
           "op_types": ("type",), "input_shapes": ("shapes",)}
 
+MEMORY = ("bytes", "peak_bytes", "kept_bytes")
+
 SUMS = ("calls", "host_us", "host_self_us", "device_us", "device_self_us",
         "bytes", "kept_bytes", "flops", "nodes")
 
@@ -271,12 +273,19 @@ def own_values(rows):
 
 
 def shown(o, columns):
-    """Columns that the text shows: what `select` names, behind the name."""
+    """Columns that the text shows: what `select` names, behind the name, and
+    what rows were chosen or ordered by: a reader looks for that."""
     out = ["path" if "path" in columns else "name", "calls"]
-    for s in o["select"]:
+    asked = list(o["select"]) + [o["order_by"]]
+    asked += [key[len("min_"):] for key, (_, smallest) in LEAST.items()
+              if o[key] >= smallest]
+    for s in asked:
         out += SELECT.get(s, ())
-    return out + (["inputs", "outputs", "shapes"] if o["show_input_output"]
-                  else [])
+    if o["show_memory"]:
+        out += MEMORY
+    if o["show_input_output"]:
+        out += ["inputs", "outputs", "shapes"]
+    return list(dict.fromkeys(out))
 
 
 def unmet(o):

@@ -72,23 +72,44 @@ static bool runs_parallel(const struct trace *t) {
     return false;
 }
 
-/* tf.data calls Python by these ops. A generator stage without them is one of
- * its own, as of the iterator that serves several devices. */
-static bool calls_python(const struct trace *t) {
-    return strs_find(&t->strs, bytes_of("PyFunc")) != STR_NONE ||
-           strs_find(&t->strs, bytes_of("EagerPyFunc")) != STR_NONE;
+/* tf.data calls Python by ops of these types. A generator stage without them is
+ * one of its own, as of the iterator that serves several devices. */
+static bool calls_python(struct bytes name) {
+    struct bytes type = name_op_type(name);
+    if (type.n == 0) type = name;
+    return BYTES_IS(type, "PyFunc") || BYTES_IS(type, "EagerPyFunc");
+}
+
+static bool is_generator(const struct trace *t, str_id name) {
+    return (t->name_class[name] & CLASS_INPUT) &&
+           bytes_ends(strs_bytes(&t->strs, name), "::Generator");
+}
+
+/* Is it a generator's Python that takes the time, and not that of a map behind
+ * it? */
+static bool generator_is_slow(const struct trace *t) {
+    int64_t in_generators = 0, in_python = 0;
+    for (row_id r = 0; r < t->spans.n; r++) {
+        str_id name = t->spans.name[r];
+        if (is_generator(t, name)) sat_inc(&in_generators, t->spans.dur[r]);
+        else if (calls_python(strs_bytes(&t->strs, name)))
+            sat_inc(&in_python, t->spans.dur[r]);
+    }
+    return in_generators > in_python / 2;
 }
 
 void hint_input_read(struct hint_case *c) {
-    bool may = false;
+    bool may = false, python = false;
     c->cpus = cpus_of(c);
     for (str_id id = 0; id < c->t->strs.n; id++) {
-        if (!(c->t->name_class[id] & CLASS_INPUT)) continue;
         struct bytes name = strs_bytes(&c->t->strs, id);
+        python |= calls_python(name);
+        if (!(c->t->name_class[id] & CLASS_INPUT)) continue;
         c->prefetches |= input_is_prefetch(name);
         may |= input_is_parallel(name);
-        c->generator |= bytes_ends(name, "::Generator") && calls_python(c->t);
+        c->generator |= is_generator(c->t, id);
     }
+    c->generator = c->generator && python && generator_is_slow(c->t);
     c->parallel = may && runs_parallel(c->t);
 }
 

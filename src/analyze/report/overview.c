@@ -406,6 +406,23 @@ static bool was_told(const struct result *memory, size_t row) {
     return false;
 }
 
+/* Does another row tell of another peak of a device of that name? Captures of
+ * several steps have one each. */
+static bool is_repeated(const struct result *memory, size_t row) {
+    enum { LOOK_AROUND = 64 };
+    struct cell device = subresult_cell(memory, row, "device");
+    struct cell peak = subresult_cell(memory, row, "peak_bytes");
+    size_t i = row > LOOK_AROUND ? row - LOOK_AROUND : 0;
+    for (; i < memory->nrows && i < row + LOOK_AROUND && !device.null; i++) {
+        struct cell name = subresult_cell(memory, i, "device");
+        struct cell other = subresult_cell(memory, i, "peak_bytes");
+        if (!name.null && strcmp(name.s, device.s) == 0 && !other.null &&
+            other.i != peak.i)
+            return true;
+    }
+    return false;
+}
+
 static void put_memory(struct result *r, const struct result *memory) {
     int64_t most = 0; /* what holds next to nothing beside it is noise */
     for (size_t i = 0; i < memory->nrows; i++) {
@@ -417,11 +434,14 @@ static void put_memory(struct result *r, const struct result *memory) {
         struct cell peak = subresult_cell(memory, i, "peak_bytes");
         struct cell held = subresult_cell(memory, i, "reserved_bytes");
         if (peak.null || peak.i < most / 100 || was_told(memory, i)) continue;
-        char a[48], b[48] = "";
+        struct cell step = subresult_cell(memory, i, "peak_step");
+        char a[48], b[48] = "", in[48] = "";
         human_bytes(peak.i, a, sizeof a);
         if (!held.null) human_bytes(held.i, b, sizeof b);
-        char *text = arena_fmt(&r->arena, "%s on %s%s%s", a,
-                               !device.null ? device.s : "?",
+        if (!step.null && is_repeated(memory, i))
+            snprintf(in, sizeof in, ", in step %lld", (long long)step.i);
+        char *text = arena_fmt(&r->arena, "%s on %s%s%s%s", a,
+                               !device.null ? device.s : "?", in,
                                !held.null ? ", reserved " : "", b);
         facts_put(r, "memory peak", true, (double)peak.i, "bytes", text);
     }

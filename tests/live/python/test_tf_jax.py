@@ -211,6 +211,43 @@ def test_marks_that_begin_anew_in_each_epoch_do_not_number_the_steps():
                                                    run.err[-300:])
 
 
+# Twenty batches of which nobody knows beforehand that they are twenty, and work
+# behind the last one.
+UNTIL_THE_END = """
+import tensorflow as tf
+w = tf.Variable(tf.ones([64, 64]))
+@tf.function
+def step(x):
+    return w.assign_sub(tf.matmul(x, w) * 1e-3)
+def rows():
+    for _ in range(160):
+        yield [0.5] * 64
+data = tf.data.Dataset.from_generator(
+    rows, output_signature=tf.TensorSpec([64], tf.float32))
+for x in data.batch(8):
+    step(tf.matmul(x, x, transpose_a=True))
+tf.linalg.det(w)
+"""
+
+
+def test_what_follows_the_last_step_is_in_none():
+    _need("tensorflow")
+    with _recorded(UNTIL_THE_END, ("--steps", "15..30")) as run:
+        rows = run.rows("steps")
+        assert [r["step"] for r in rows] == list(range(15, 21)), (
+            _numbers(run), run.err[-300:])
+        inside = [r["name"] for r in run.rows("ops", "--steps", "20")]
+        assert "MatMul" in str(inside), inside
+        assert "MatrixDeterminant" not in str(inside), inside
+
+
+def test_what_follows_the_last_optimizer_step_is_in_none():
+    _need("tf_eager.py")
+    with _recorded("tf_eager.py", ("--steps", "35..500")) as run:
+        assert _numbers(run) == list(range(35, 41)), (_numbers(run),
+                                                      run.err[-300:])
+
+
 def test_the_first_steps_of_an_eager_loop_are_traced():
     _need("tf_eager.py")
     for steps, want in (("1,10,20", [1, 10, 20]), ("1..3", [1, 2, 3])):
@@ -250,6 +287,44 @@ data = tf.data.Dataset.from_tensor_slices(tf.ones([240, 4])).batch(8)
 for x in strategy.experimental_distribute_dataset(data):
     step(x)
 """
+
+
+# What Keras makes of a PyDataset is such a pipeline.
+FROM_A_GENERATOR = """
+import time
+import tensorflow as tf
+def rows():
+    for i in range(30):
+        time.sleep(0.02)
+        yield float(i)
+w = tf.Variable(1.0)
+@tf.function
+def step(x):
+    return w.assign_add(tf.reduce_sum(x))
+data = tf.data.Dataset.from_generator(
+    rows, output_signature=tf.TensorSpec([], tf.float32))
+for x in data.batch(1).prefetch(1):
+    step(x)
+"""
+
+
+def test_a_python_generator_is_said_to_be_one():
+    _need("tensorflow")
+    with _recorded(FROM_A_GENERATOR, ("--steps", "10..20")) as run:
+        hints = [r for r in run.rows("hints") if r["id"] == "input-bound"]
+        assert hints and "Python generator" in hints[0]["do"], hints
+
+
+def test_a_map_behind_a_quick_generator_is_not_said_to_be_the_generator():
+    _need("tensorflow")
+    program = ONE_AT_A_TIME.replace(
+        "tf.data.Dataset.range(30)", "tf.data.Dataset.from_generator("
+        "lambda: iter(range(30)), output_signature=tf.TensorSpec([], "
+        "tf.int64))")
+    with _recorded(program, ("--steps", "10..20")) as run:
+        hints = [r for r in run.rows("hints") if r["id"] == "input-bound"]
+        assert hints and "map(fn" in hints[0]["do"], hints
+        assert "Python generator" not in hints[0]["do"], hints
 
 
 def test_a_map_that_makes_one_element_at_a_time_is_said_to_be_one():
@@ -316,6 +391,27 @@ def test_steps_apart_are_shown_in_the_order_of_time():
     _need("jax")
     with _recorded("jax_static.py", ("--steps", "2,10,30")) as run:
         assert _numbers(run) == [2, 10, 30], _numbers(run)
+
+
+GROWS_LATER = """
+import tensorflow as tf
+v = tf.Variable(tf.ones([1024, 1024]))
+optimizer = tf.keras.optimizers.SGD(0.01)
+for i in range(1, 31):
+    rows = 512 if i < 15 else 2048
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.matmul(tf.ones([rows, 1024]), v))
+    optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+"""
+
+
+def test_peaks_of_steps_apart_say_of_which_step_they_are():
+    _need("tensorflow")
+    with _recorded(GROWS_LATER, ("--steps", "10,20", "--memory")) as run:
+        peaks = [r["text"] for r in run.rows("overview")
+                 if r["metric"] == "memory peak"]
+        for step in (10, 20):
+            assert [p for p in peaks if p.endswith("in step %d" % step)], peaks
 
 
 def test_a_range_is_not_taken_longer_than_its_seconds():
