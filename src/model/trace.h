@@ -384,12 +384,12 @@ struct source {
     bool has_memory;       /* memory recording was on (even if no event came) */
     bool has_device;       /* device recording was on */
     bool has_shapes, has_stacks;
-    bool by_opscope;   /* opscope's recorder wrote it (record.h) */
-    bool runs_mark;    /* what marks its steps are runs of compiled programs */
+    bool by_opscope;    /* opscope's recorder wrote it (record.h) */
+    bool runs_mark;     /* what marks its steps are runs of compiled programs */
     bool last_is_whole; /* nothing cuts its last step: that was told */
-    bool beside;       /* of steps that another source has it tells more: it
+    bool beside;        /* of steps that another source has it tells more: it
                              has none of its own (load/runs_traced.c) */
-    bool process_view; /* processes as `opscope record` saw them: lifetimes
+    bool process_view;  /* processes as `opscope record` saw them: lifetimes
                              and counters, no work (capture/profile.c) */
     enum step_rule step_rule;      /* set by seal */
     enum turn_sign turn_sign;      /* of STEPS_INFERRED: what they end with */

@@ -162,7 +162,7 @@ static void json_escapes_hostile_names(void **state) {
         "é",
         0, 0, -1, 0);
     char *s = as_json(&r);
-    assert_non_null(strstr(s, "\"a\\\"\\\\\\n\\u0001\\u001b[31m\\ufffdé\""));
+    assert_non_null(strstr(s, "\"a\\\"\\\\\\n\\u0001\\u001b[31m\ufffdé\""));
     assert_non_null(strstr(s, "0.000, null, null, 0, false]"));
     free(s);
     result_free(&r);
@@ -477,7 +477,7 @@ static void names_cannot_steer_the_terminal(void **state) {
     assert_null(strchr(s, '\033'));
     assert_null(strchr(s, '\r'));
     assert_null(strstr(s, "\xe2\x80\xae"));
-    assert_non_null(strstr(s, "evil?[2J???"));
+    assert_non_null(strstr(s, "evil?[2J??\ufffd?"));
     free(s);
     result_free(&r);
 }
