@@ -3,9 +3,9 @@
 
 A program may make its optimizer anew for each fold, trial, phase or inner loop.
 An optimizer goes on where another one ended that has not stepped since it was
-made, and that was made at the same place in the program or is gone. Two that are
-made before either steps (a GAN's) are two, wherever that was. If the one that was
-followed comes back they were two as well, and take turns."""
+made, and that was made at the same place in the program or is gone. Two that
+are made before either steps (a GAN's) are two, wherever that was. If the one
+that was followed comes back they were two as well, and take turns."""
 
 import sys
 import weakref
