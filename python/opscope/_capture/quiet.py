@@ -6,11 +6,11 @@ import re
 import sys
 
 # What tracers say of themselves at each start and stop: Kineto's stages, the
-# lines of TensorFlow's and JAX's session (older ones begin with a date). The last
-# five are torch's when a thread traces, when memory is freed that it did not see
-# allocated, when a step ends inside of a compiled region, when the disk is full
-# (which we say in our own words), and when there is no GPU. Ranks of a job begin
-# their lines with their number.
+# lines of TensorFlow's and JAX's session (older ones begin with a date). The
+# last five are torch's when a thread traces, when memory is freed that it did
+# not see allocated, when a step ends inside of a compiled region, when the disk
+# is full (which we say in our own words), and when there is no GPU. Ranks of a
+# job begin their lines with their number.
 CHATTER = re.compile(rb"(\[rank\d+\]:)?("
                      rb"(USDT|INFO|STAGE):"
                      rb"|([IW]\d{4}|\d{4}-\d\d-\d\d [\d:.]+: [IW]) .*"

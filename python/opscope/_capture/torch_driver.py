@@ -338,6 +338,9 @@ class Driver:
             self._tell("ended", "call", thing())
 
         def begins():
+            lead = getattr(self.engine, "lead", None)
+            if lead is not None and lead.kind == "optimizer":
+                return _never   # no call is a step of what an optimizer trains
             self._tell("begins", "call", thing())
             return ended
         return begins
@@ -455,6 +458,9 @@ class Driver:
 
     def _role(self, number):
         """The key under which this optimizer's steps are counted."""
+        roles = self._roles
+        if number == roles.steady and roles.engine is self.engine:
+            return self.name, roles.steady_key
         self._awaited.pop(number, None)
         role, was_others = self._roles_now().key(number)
         key = self.name, role

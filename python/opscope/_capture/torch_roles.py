@@ -3,9 +3,9 @@
 
 A program may make its optimizer anew for each fold, trial, phase or inner loop.
 An optimizer goes on where another one ended that has not stepped since it was
-made, and that was made at the same place in the program or is gone. Two that are
-made before either steps (a GAN's) are two, wherever that was. If the one that was
-followed comes back they were two as well, and take turns."""
+made, and that was made at the same place in the program or is gone. Two that
+are made before either steps (a GAN's) are two, wherever that was. If the one
+that was followed comes back they were two as well, and take turns."""
 
 import sys
 import weakref
@@ -33,10 +33,13 @@ class Roles:
         self._made = {}         # number -> (place, turn, weak reference)
         self._of = {}           # number -> its role, once it stepped
         self._all = []
+        self.steady = None      # what stepped last, and not for the first time:
+        self.steady_key = None  # its key, as long as nothing else happens
 
     def made(self, number, optimizer):
         """Says whether it is one more, by what is known so far."""
         self._turn += 1
+        self.steady = None
         self._made[number] = _place(optimizer), self._turn, weakref.ref(
             optimizer, lambda _: self._gone(number))
         return self._followed(number) is None
@@ -55,6 +58,8 @@ class Roles:
             role.holder, role.steps = number, 0
         role.turn = self._turn
         role.steps += 1
+        self.steady = number if role.steps > 1 else None
+        self.steady_key = role.key
         return role.key, was_others
 
     def _begin(self, number):

@@ -607,6 +607,13 @@ def test_compile():
             same("optimizer steps", engine.count("optimizer"), 6)
         calls = [engine.signals["call", k] for k in engine.keys("call")]
         same("calls", calls, [6, 6] if compiled_optimizer else [6])
+    engine.lead = types.SimpleNamespace(kind="optimizer", count=6)
+    try:
+        forward(x)
+    finally:
+        del engine.lead
+    same("calls beside an optimizer", sum(
+        engine.signals["call", k] for k in engine.keys("call")), 12)
 
 
 def test_compile_with_breaks():
