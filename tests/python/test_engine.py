@@ -162,6 +162,41 @@ def test_optimizer_steps_that_were_asked_for_are_traced():
     assert os.path.basename(e.paths[0]).endswith(".step10.xplane.pb")
 
 
+def test_the_short_way_is_that_of_all_signals():
+    """Whoever marks the steps may tell of them by again() wherever that says
+    yes: nothing else is different."""
+    def program(short, **want):
+        e, d = made(**want)
+        taken = 0
+        for i in range(60):
+            e.clock[0] += 10_000_000
+            if i % 3 == 0:
+                e.begins("loader", "validation")
+            if i in (20, 21, 22):
+                e.ended("optimizer", 2)
+            if short and e.lead is not None and e.lead.key == 1 and e.again(
+                    e.lead):
+                taken += 1
+            else:
+                e.ended("optimizer", 1)
+        state = [e.native.steps, e.step, d.log, e.taken, [
+            (s.kind, s.key, s.count, s.last, s.last_before, s.alone)
+            for s in e.sources.values()]]
+        e.end()
+        return state, taken
+    for want in ({"steps": "10..12"}, {"steps": "1000"}, {"steps": "every 7"},
+                 {}, {"everything": True}):
+        plain, _ = program(False, **want)
+        short, taken = program(True, **want)
+        assert short == plain, (want, short, plain)
+        if want.get("steps") == "1000":
+            assert taken > 50, taken
+    e, _ = made(steps="1000")
+    turn(e, [ADAM], 5)
+    e.lead.thread += 1
+    assert not e.again(e.lead), "another thread's"
+
+
 def test_separate_steps_are_separate_captures():
     e, d = made(steps="2,10,15")
     turn(e, [ADAM], 20)

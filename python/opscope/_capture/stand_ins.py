@@ -39,14 +39,15 @@ def step(inner, compiling, local, stepped):
     def step(*args, **kwargs):
         if compiling():
             return inner(*args, **kwargs)
-        local.depth = getattr(local, "depth", 0) + 1
-        if local.depth == 1:
+        depth = getattr(local, "depth", 0)
+        local.depth = depth + 1
+        if not depth:
             local.outer = args[0]
         try:
             out = inner(*args, **kwargs)
         finally:
-            local.depth -= 1
-            if not local.depth:
+            local.depth = depth
+            if not depth:
                 local.outer = None
         stepped(args[0])
         return out

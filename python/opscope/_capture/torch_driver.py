@@ -218,6 +218,7 @@ class Driver:
         self._awaited = {}          # optimizers that are to step, by number
         self._trained = set()       # numbers of parameters that have one
         self._late = False          # one stepped in the backward() under way
+        self._steady = None         # of the optimizer that marks the steps
         self._in_graph = _outside   # the backward() that runs, or -1
         self._captured = None       # what stepped in the CUDA graph being made
         self.compiling = _never
@@ -230,7 +231,7 @@ class Driver:
         self._asks, self._blocks = 8, []
         self._theirs, self._unsaved = set(), None
         self._in_step.depth = 0
-        self._late = False
+        self._late, self._steady = False, None
         self._awaited.clear()
         self._trained.clear()
 
@@ -296,7 +297,8 @@ class Driver:
         dynamo = getattr(torch._C, "_dynamo", None)
         self._frames = getattr(dynamo, "eval_frame", None)
         if self._frames is not None:
-            for function in (Driver._tell, Driver._optimizer_stepped):
+            for function in (Driver._tell, Driver._optimizer_stepped,
+                             getattr(type(self.engine), "again", _never)):
                 self._skip(function.__code__)
 
         if hasattr(torch, "compile"):
@@ -399,6 +401,14 @@ class Driver:
     def _optimizer_stepped(self, opt):
         """An optimizer stepped; the call that has it inside tells it, or the
         backward() whose hook called it."""
+        steady = self._steady
+        if steady is not None:
+            same, number, again, source = steady
+            if (same() is opt and self._roles.steady == number
+                    and not getattr(self._in_step, "depth", 0)
+                    and self._in_graph() == -1 and not self._is_capturing()
+                    and again(source)):
+                return
         if getattr(self._in_step, "depth", 0):
             if opt is not self._in_step.outer:
                 self._await_no_more(opt)
@@ -413,6 +423,18 @@ class Driver:
             if self._is_capturing():
                 self._captured = weakref.ref(opt)
             self._tell("ended", "optimizer", opt)
+            if self._roles.steady is not None:
+                self._settle(opt)
+
+    def _settle(self, opt):
+        """If this one marks the steps, its next ones go the short way."""
+        engine, roles = self.engine, self._roles
+        number = self._numbers.of(opt)
+        lead = getattr(engine, "lead", None)
+        if (lead is not None and roles.steady == number
+                and roles.engine is engine and hasattr(engine, "again")
+                and lead.key == (self.name, roles.steady_key)):
+            self._steady = weakref.ref(opt), number, engine.again, lead
 
     def _backward_ended(self):
         """Optimizers that stepped inside of it are one: there may be one for
