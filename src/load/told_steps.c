@@ -27,6 +27,14 @@ struct marks {
     size_t n, cap;
 };
 
+/* A capture's markers by time, and how far they have been gone through: what is
+ * told comes by time, too. */
+struct capture {
+    struct loaded_file *file;
+    struct marks markers;
+    size_t at;
+};
+
 /* What was told of a step that lay there in the recording. */
 struct told {
     int64_t ts, end; /* as it was recorded */
@@ -95,46 +103,70 @@ static void mend(struct trace *t, row_id r, const struct told *told,
 /* Returns the capture's marker of what lies at [ts, end): that which shares
  * most of its time, and more than half of the shorter one; or ROW_NONE. Clocks
  * of two recorders differ by microseconds. */
-static row_id marker_at(const struct trace *t, int64_t ts, int64_t end) {
+static row_id marker_at(struct capture *c, int64_t ts, int64_t end) {
+    const struct trace *t = c->file->t;
+    const struct marks *m = &c->markers;
     row_id best = ROW_NONE;
     int64_t most = 0;
-    for (row_id r = 0; r < t->spans.n; r++) {
-        if (!is_step(t, r)) continue;
-        int64_t lo = t->spans.ts[r], hi = span_end(t, r);
+    while (c->at < m->n && span_end(t, m->v[c->at].row) <= ts) c->at++;
+    for (size_t i = c->at; i < m->n && m->v[i].ts < end; i++) {
+        int64_t lo = m->v[i].ts, hi = span_end(t, m->v[i].row);
         int64_t least = (hi - lo < end - ts ? hi - lo : end - ts) / 2;
         if (lo < ts) lo = ts;
         if (hi > end) hi = end;
-        if (hi - lo <= least || hi - lo <= most) continue;
+        if (!is_step(t, m->v[i].row) || hi - lo <= least || hi - lo <= most)
+            continue;
         most = hi - lo;
-        best = r;
+        best = m->v[i].row;
     }
     return best;
 }
 
-static bool is_last_step(const struct trace *t, row_id r) {
-    for (row_id k = 0; k < t->spans.n; k++)
-        if (is_step(t, k) && t->spans.ts[k] > t->spans.ts[r]) return false;
-    return true;
+static bool is_last_step(const struct capture *c, row_id r) {
+    const struct trace *t = c->file->t;
+    size_t i = c->markers.n;
+    while (i > 0 && !is_step(t, c->markers.v[i - 1].row)) i--;
+    return i == 0 || c->markers.v[i - 1].ts <= t->spans.ts[r];
 }
 
-static void mend_capture(struct loaded_file *c, const struct loaded_file *own,
+static void mend_capture(struct capture *c, const struct loaded_file *own,
                          const struct told *told) {
-    __int128 by = ((__int128)own->t->epoch_ns - c->t->epoch_ns) * PS_PER_NS;
+    struct loaded_file *f = c->file;
+    __int128 by = ((__int128)own->t->epoch_ns - f->t->epoch_ns) * PS_PER_NS;
     __int128 lo = told->ts + by, hi = told->end + by;
-    if (hi <= c->lo || lo >= c->hi || lo < -DUR_LIMIT || hi > TS_LIMIT) return;
-    row_id r = marker_at(c->t, (int64_t)lo, (int64_t)hi);
+    if (hi <= f->lo || lo >= f->hi || lo < -DUR_LIMIT || hi > TS_LIMIT) return;
+    row_id r = marker_at(c, (int64_t)lo, (int64_t)hi);
     if (r == ROW_NONE) return;
     bool is_over = told->over != INT64_MAX;
-    mend(c->t, r, told, is_over ? (int64_t)(told->over + by) : INT64_MAX);
+    mend(f->t, r, told, is_over ? (int64_t)(told->over + by) : INT64_MAX);
     if (is_over && !told->cut && !told->none)
-        c->t->sources[0].last_is_whole = is_last_step(c->t, r);
+        f->t->sources[0].last_is_whole = is_last_step(c, r);
+}
+
+static void captures_free(struct capture *v, size_t n) {
+    for (size_t i = 0; v != NULL && i < n; i++) free(v[i].markers.v);
+    free(v);
+}
+
+/* Returns NULL if out of memory. */
+static struct capture *captures_new(struct loaded_file **files, size_t n) {
+    struct capture *v = calloc(n + 1, sizeof *v);
+    bool ok = v != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        v[i].file = files[i];
+        ok = list_marks(files[i]->t, &v[i].markers);
+    }
+    if (ok) return v;
+    captures_free(v, n);
+    return NULL;
 }
 
 bool mend_told_steps(struct loaded_file *own, struct loaded_file **captures,
                      size_t n) {
     struct trace *t = own->t;
     struct marks m = {0};
-    bool ok = list_marks(t, &m);
+    struct capture *v = captures_new(captures, n);
+    bool ok = v != NULL && list_marks(t, &m);
     for (size_t i = 0; ok && i < m.n; i++) {
         if (!m.v[i].is_step) continue;
         row_id r = m.v[i].row;
@@ -145,10 +177,11 @@ bool mend_told_steps(struct loaded_file *own, struct loaded_file **captures,
             add_told(t, m.v[next].row, &told);
         if (next == i + 1) continue;
         mend(t, r, &told, told.over);
-        for (size_t k = 0; k < n; k++) mend_capture(captures[k], own, &told);
+        for (size_t k = 0; k < n; k++) mend_capture(&v[k], own, &told);
     }
     for (size_t i = 0; ok && i < m.n; i++)
         if (!m.v[i].is_step) put_row_aside(t, m.v[i].row);
+    captures_free(v, n);
     free(m.v);
     return ok;
 }
