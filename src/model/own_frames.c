@@ -30,7 +30,9 @@ static enum whose ours_by_file(struct bytes file) {
 
 /* Is it below the folder of the hooks? */
 static bool is_in_folder(struct bytes file) {
-    const uint8_t *at = memmem(file.p, file.n, FOLDER, sizeof FOLDER - 1);
+    const uint8_t *at = file.n == 0
+                            ? NULL
+                            : memmem(file.p, file.n, FOLDER, sizeof FOLDER - 1);
     return at != NULL && (at == file.p || at[-1] == '/');
 }
 

@@ -1077,6 +1077,51 @@ static void the_module_is_each_event_s_own(void **state) {
     out_free(&x);
 }
 
+/* XLA on a CPU numbers the runs of each program from anywhere, and carries them
+ * out long after the calls: here all of the first function's, then the other's,
+ * whose numbers are smaller. */
+static void runs_of_two_programs_go_to_their_calls(void **state) {
+    (void)state;
+    enum { OP = 1, MODULE, PROGRAM, RUN, STEP };
+    struct out p = new_plane("/host:CPU"), x = {0};
+    struct out caller = new_line(1, "python", 0), work = new_line(2, "w", 0);
+    for (int i = 0; i < 3; i++) {
+        struct out e = new_event(1, i * 1000, 900);
+        stat_int(&e, STEP, i);
+        out_msg(&caller, 4, &e);
+        plain(&caller, 2, i * 1000 + 100, 200);
+        plain(&caller, 3, i * 1000 + 500, 200);
+    }
+    for (int k = 0; k < 6; k++) {
+        bool first = k < 3;
+        struct out e = new_event(4, 10000 + k * 1000, 900);
+        stat_text(&e, OP, "dot");
+        stat_text(&e, MODULE, first ? "jit__train_step_" : "jit_evaluate");
+        stat_int(&e, PROGRAM, first ? 18 : 20);
+        stat_int(&e, RUN, (first ? 1071292072 : -1192639503) + k % 3);
+        out_msg(&work, 4, &e);
+    }
+    out_msg(&p, 3, &caller);
+    out_msg(&p, 3, &work);
+    static const char *const names[] = {"train", "PjitFunction(<train step>)",
+                                        "PjitFunction(evaluate)", "dot"};
+    for (int i = 0; i < 4; i++) name_entry(&p, 4, i + 1, names[i]);
+    static const char *const stats[] = {"hlo_op", "hlo_module", "program_id",
+                                        "run_id", "step_num"};
+    for (int i = 0; i < 5; i++) name_entry(&p, 5, i + 1, stats[i]);
+    out_msg(&x, 1, &p);
+    environment(&x);
+    struct trace *t = load(out_all(&x), 1);
+    assert_int_equal(t->nsteps, 3);
+    int seen = 0;
+    for (row_id r = 0; r < t->spans.n; r++)
+        if (strcmp(span_name(t, r), "dot") == 0)
+            assert_int_equal(t->steps[t->spans.step[r]].number, seen++ % 3);
+    assert_int_equal(seen, 6);
+    trace_free(t);
+    out_free(&x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds_follow_names_and_stats),
@@ -1111,6 +1156,7 @@ int main(void) {
         cmocka_unit_test(any_number_of_allocators),
         cmocka_unit_test(steps_by_place_count_on_in_the_second_half),
         cmocka_unit_test(the_module_is_each_event_s_own),
+        cmocka_unit_test(runs_of_two_programs_go_to_their_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
