@@ -167,14 +167,13 @@ static void fill_slices(struct lod_tile *tile, const struct lod_cursor *a,
     }
 }
 
-static void name_bin(struct lod_bin *bin, const struct trace *t,
-                     const struct lod_votes *votes, row_id first) {
+/* Names a bin by the votes; where these cancel each other out, and where there
+ * are none, by row, which touches it. */
+static void name_bin(struct lod_bin *bin, const struct spans *s,
+                     const struct lod_votes *votes, row_id row) {
     uint64_t most = 0;
-    if (bin->busy == 0 && bin->starts > 0) { /* nothing but instants */
-        bin->name = t->spans.name[first];
-        bin->kind = t->spans.kind[first];
-        return;
-    }
+    bin->name = s->name[row];
+    bin->kind = s->kind[row];
     for (int i = 0; i < LOD_CANDIDATES; i++) {
         if (votes->weight[i] <= most) continue;
         most = votes->weight[i];
@@ -202,8 +201,9 @@ static void fill_bins(struct lod_tile *tile, struct lod_cursor c,
         bin->busy = lod_busy(&c, b) - before;
         bin->starts = c.at - first;
         if (bin->busy == 0 && bin->starts == 0) continue;
-        name_bin(bin, c.s->t, &votes,
-                 bin->starts > 0 ? strip_row(c.s, first) : ROW_NONE);
+        /* without time all that touches it are instants that begin in it */
+        name_bin(bin, s, &votes,
+                 bin->busy > 0 ? c.owner : strip_row(c.s, first));
     }
 }
 
