@@ -94,8 +94,9 @@ int lod_track(const struct trace *t, uint32_t track, struct lod_track *out,
     const struct lod_index *x;
     t = trace_base(t);
     TRY(find_index(t, track, &x, e));
-    *out = (struct lod_track){
-        .lanes = x->nlanes, .events = x->all.n, .bytes = x->bytes};
+    *out = (struct lod_track){.lanes = x->nlanes,
+                              .events = x->all.n,
+                              .bytes = x->bytes};
     if (x->all.n == 0) return 0;
     struct lod_cursor c = lod_begin(x, LOD_ALL);
     lod_advance(&c, UINT64_MAX, NULL);
@@ -162,8 +163,8 @@ static void fill_slices(struct lod_tile *tile, const struct lod_cursor *a,
     size_t from = a->at - (size_t)(tile->touches - tile->starts);
     for (size_t i = from; i < to; i++) {
         row_id r = strip_row(a->s, i);
-        tile->slices[tile->n++] =
-            (struct lod_slice){t->spans.ts[r], t->spans.dur[r], r};
+        tile->slices[tile->n++] = (struct lod_slice){t->spans.ts[r],
+                                                     t->spans.dur[r], r};
     }
 }
 
@@ -217,16 +218,15 @@ static void fill_head(struct lod_tile *tile, const struct lod_index *x,
     tile->width = (uint64_t)LOD_BINS << q->level;
     tile->busy = lod_busy(b, from + tile->width) - lod_busy(a, from);
     tile->starts = b->at - a->at;
-    tile->touches = tile->starts + (q->lane == LOD_ALL ? lod_open(x, from)
-                                                       : a->end > from);
+    tile->touches = tile->starts +
+                    (q->lane == LOD_ALL ? lod_open(x, from) : a->end > from);
     tile->lane_events = lane.to - lane.at;
     tile->track_events = x->all.n;
     tile->outside = tile->lane_events - tile->starts;
     tile->lanes = (uint32_t)x->nlanes;
     tile->form = LOD_FORM_BINS;
     tile->n = 0;
-    if (tile->touches == 0)
-        tile->form = LOD_EMPTY;
+    if (tile->touches == 0) tile->form = LOD_EMPTY;
     else if (q->lane != LOD_ALL && tile->touches <= q->slices &&
              tile->touches <= LOD_SLICES)
         tile->form = LOD_FORM_SLICE;
@@ -259,14 +259,13 @@ static uint8_t *put(uint8_t *p, uint64_t v, int bytes) {
 
 /* Of what touches the bin at least 1 is left; all of it alone is 65535. */
 static uint16_t busy_share(const struct lod_bin *bin, unsigned level) {
-    uint16_t share =
-        (uint16_t)((unsigned __int128)bin->busy * UINT16_MAX >> level);
+    uint16_t share = (uint16_t)((unsigned __int128)bin->busy * UINT16_MAX >>
+                                level);
     bool lit = bin->busy > 0 || bin->starts > 0;
     return lit && share == 0 ? 1 : share;
 }
 
-static uint8_t *put_bin(uint8_t *p, const struct lod_bin *bin,
-                        unsigned level) {
+static uint8_t *put_bin(uint8_t *p, const struct lod_bin *bin, unsigned level) {
     uint16_t share = busy_share(bin, level);
     uint32_t name = bin->name;
     if (share == 0 || name > LOD_NO_NAME) name = LOD_NO_NAME;
@@ -289,9 +288,9 @@ static uint8_t *put_slice(uint8_t *p, const struct trace *t,
 
 size_t lod_encode(const struct trace *t, const struct lod_tile *tile,
                   uint8_t out[LOD_TILE_BYTES]) {
-    const uint64_t totals[] = {tile->busy,    tile->starts,
-                               tile->touches, tile->shown,
-                               tile->merged,  tile->outside,
+    const uint64_t totals[] = {tile->busy,        tile->starts,
+                               tile->touches,     tile->shown,
+                               tile->merged,      tile->outside,
                                tile->lane_events, tile->track_events};
     uint8_t *p = out;
     memcpy(p, "OLOD", 4);

@@ -216,8 +216,7 @@ static bool sort_lanes(struct lod_index *x, const uint32_t *lane) {
         x->lane_at[k] += x->lane_at[k - 1];
     for (size_t i = 0; i < n; i++)
         x->rows[x->lane_at[lane[i] + 1]++] = x->all.first + (row_id)i;
-    x->bytes +=
-        n * sizeof *x->rows + (x->nlanes + 2) * sizeof *x->lane_at;
+    x->bytes += n * sizeof *x->rows + (x->nlanes + 2) * sizeof *x->lane_at;
     return true;
 }
 

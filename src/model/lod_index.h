@@ -81,7 +81,7 @@ struct lod_cursor {
     row_id owner; /* these three as in lod_mark */
 };
 
-/* Returns a cursor before the lane's first row; lane UINT32_MAX: of all rows. */
+/* Returns a cursor before the lane's first row; lane UINT32_MAX: of all. */
 struct lod_cursor lod_begin(const struct lod_index *x, uint32_t lane);
 
 /* Moves before the first row that starts at ts or later. If votes is not NULL,

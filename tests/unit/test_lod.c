@@ -502,8 +502,8 @@ static void the_widest_trace_fits_a_tile(void **state) {
     put(t, track, TS_LIMIT, DUR_LIMIT, 0);
     tiny_seal(t);
     assert_true(extent_of(t).top < LOD_LEVELS);
-    struct lod_tile *tile =
-        ask(t, (struct lod_query){.track = track, .level = LOD_LEVELS - 1});
+    struct lod_tile *tile = ask(t, (struct lod_query){.track = track,
+                                                      .level = LOD_LEVELS - 1});
     assert_true(tile->busy == 2 * (uint64_t)DUR_LIMIT);
     assert_true(tile->width == UINT64_C(1) << 63);
     assert_int_equal(tile->starts, 2);
@@ -528,8 +528,9 @@ static void threads_may_ask_at_once(void **state) {
     struct trace *t = draw_trace(500);
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, ask_from_a_thread, t), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_from_a_thread,
+                                        t),
+                         0);
     uint64_t want = (uintptr_t)ask_from_a_thread(t);
     for (int i = 0; i < 4; i++) {
         void *got;
@@ -576,8 +577,8 @@ static double cost(void (*fill)(struct trace *t, int64_t n), int64_t n) {
     unsigned top = extent_of(t).top;
     for (uint32_t i = 0; i < 100; i++) {
         ask(t, (struct lod_query){.lane = LOD_ALL, .level = top});
-        ask(t, (struct lod_query){
-                   .lane = (uint32_t)((k.lanes - 1) * i / 100), .level = top});
+        ask(t, (struct lod_query){.lane = (uint32_t)((k.lanes - 1) * i / 100),
+                                  .level = top});
     }
     double took = cpu_now() - start;
     assert_true(k.bytes < 14 * (uint64_t)n + 1000);
