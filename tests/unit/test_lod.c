@@ -25,11 +25,13 @@ static int64_t below(int64_t n) {
     return (int64_t)(draw() % (uint64_t)(n > 0 ? n : 1));
 }
 
+static int64_t favour = 3;    /* one in so many has another name than ... */
+static int64_t favourite = 0; /* ... this one */
+
 static row_id put(struct trace *t, uint32_t track, int64_t ts, int64_t dur,
                   uint8_t flags) {
     static const char *const names[NAMES] = {"a", "b", "c", "d", "e", "f"};
-    /* one name in three is the first, so that some have over half */
-    int64_t name = below(3) ? below(NAMES) : 0;
+    int64_t name = below(favour) == 0 ? below(NAMES) : favourite;
     struct span_in s = {.ts = ts,
                         .dur = dur,
                         .track = track,
@@ -69,7 +71,9 @@ static void put_any(struct trace *t, uint32_t track, int n, uint8_t flags) {
 /* One behind the other, of which some touch, and some overlap a little. */
 static void put_queue(struct trace *t, uint32_t track, int n) {
     int64_t most = (int64_t)1 << below(40), at = 0;
+    int change = 1 << below(11);
     for (int i = 0; i < n; i++) {
+        if (i % change == 0) favourite = below(NAMES);
         int64_t dur = below(8) ? below(most) : most * below(200);
         put(t, track, at, dur, 0);
         at += dur + below(3) * below(most) - (below(20) ? 0 : below(dur + 1));
@@ -80,6 +84,7 @@ static void put_queue(struct trace *t, uint32_t track, int n) {
 static struct trace *draw_trace(int n) {
     struct trace *t = tiny_new(true, false);
     t->sources[0].rounding_ps = below(2) ? below(40) : 0;
+    favour = 1 + below(4);
     int64_t size = below(2) ? 5000 : 1 + below(TS_LIMIT / 2);
     put_tree(t, tiny_thread(t, 1), -below(900), size, 3);
     put_any(t, tiny_thread(t, 2), n / 4, 0); /* crosses */
@@ -118,31 +123,45 @@ static void find_rows(struct truth *w, const struct trace *t, uint32_t track,
 
 struct counted {
     uint64_t busy, starts, touches;
-    uint64_t of_name[NAMES + 1]; /* by the name's letter */
+    uint64_t touching[NAMES + 1]; /* ps by the name's letter */
+    uint64_t having[NAMES + 1];   /* the same, each instant once: the first that
+                                     runs has it until it ends, what is open at
+                                     a the one that ends last */
 };
+
+static int letter(const struct truth *w, row_id r) {
+    return span_name(w->t, r)[0] - 'a';
+}
 
 /* Everything of [a, b), by a look at every row. */
 static struct counted count(const struct truth *w, wide a, wide b) {
     struct counted c = {0};
-    wide upto = a;
+    wide upto = a, longest = a;
+    uint64_t open = 0;
+    int last = NAMES;
     for (size_t i = 0; i < w->n; i++) {
         row_id r = w->rows[i];
         wide ts = w->t->spans.ts[r], end = span_end(w->t, r);
         c.starts += ts >= a && ts < b;
         c.touches += ts < b && end_of(w->t, r, true) > a;
         wide from = ts > a ? ts : a, to = end < b ? end : b;
-        if (to > from)
-            c.of_name[span_name(w->t, r)[0] - 'a'] += (uint64_t)(to - from);
+        if (to > from) c.touching[letter(w, r)] += (uint64_t)(to - from);
+        if (ts < a && end > longest) {
+            longest = end;
+            last = letter(w, r);
+        }
         if (from < upto) from = upto;
         if (to <= from) continue;
+        if (ts < a) open += (uint64_t)(to - from);
+        else c.having[letter(w, r)] += (uint64_t)(to - from);
         c.busy += (uint64_t)(to - from);
         upto = to;
     }
+    c.having[last] += open;
     return c;
 }
 
-static void check_bins(const struct lod_tile *tile, const struct truth *w,
-                       bool one_lane) {
+static void check_bins(const struct lod_tile *tile, const struct truth *w) {
     wide width = (wide)1 << tile->at.level, a = tile->start;
     for (int i = 0; i < LOD_BINS; i++, a += width) {
         const struct lod_bin *bin = &tile->bins[i];
@@ -151,9 +170,9 @@ static void check_bins(const struct lod_tile *tile, const struct truth *w,
         assert_true(bin->starts == c.starts);
         if (c.busy == 0 && c.starts == 0) continue;
         int name = strs_text(&w->t->strs, bin->name)[0] - 'a';
-        if (c.busy > 0) assert_true(c.of_name[name] > 0);
-        for (int k = 0; one_lane && k < NAMES; k++)
-            if (c.of_name[k] > c.busy / 2) assert_int_equal(name, k);
+        if (c.busy > 0) assert_true(c.touching[name] > 0);
+        for (int k = 0; k < NAMES; k++)
+            if (c.having[k] > c.busy / 2) assert_int_equal(name, k);
     }
 }
 
@@ -191,8 +210,7 @@ static void check_tile(const struct lod_tile *tile, struct truth *w) {
     assert_int_equal(tile->track_events, tr->end - tr->first);
     leave_out(w, a, a + (wide)tile->width);
     if (tile->form == LOD_EMPTY) assert_int_equal(w->n, 0);
-    if (tile->form == LOD_FORM_BINS)
-        check_bins(tile, w, tile->at.lane != LOD_ALL);
+    if (tile->form == LOD_FORM_BINS) check_bins(tile, w);
     if (tile->form == LOD_FORM_SLICE) check_slices(tile, w);
     if (tile->touches <= tile->at.slices && tile->at.lane != LOD_ALL)
         assert_true(tile->form != LOD_FORM_BINS);
@@ -225,7 +243,9 @@ static unsigned draw_level(const struct lod_track *k) {
     unsigned level = 0;
     if (below(4) == 0) return (unsigned)below(LOD_LEVELS);
     while ((k->end - k->start) >> level >= LOD_BINS) level++;
-    unsigned finer = (unsigned)below(8);
+    level += (unsigned)below(9);
+    if (level >= LOD_LEVELS) level = LOD_LEVELS - 1;
+    unsigned finer = (unsigned)below(14);
     return level > finer ? level - finer : level;
 }
 
@@ -262,7 +282,7 @@ static void check_random(struct trace *t, int tiles) {
 static void tiles_equal_a_loop_over_all_spans(void **state) {
     (void)state;
     for (int i = 0; i < TRACES; i++) {
-        struct trace *t = draw_trace((int)below(60));
+        struct trace *t = draw_trace((int)below(i % 16 ? 60 : 600));
         check_random(t, TILES);
         trace_free(t);
     }
@@ -294,11 +314,28 @@ static void check_lanes(const struct trace *t, uint32_t track) {
     assert_int_equal(n, t->tracks[track].end - t->tracks[track].first);
 }
 
+/* Where nothing nests there are no more lanes than spans run at once. */
+static void check_lanes_are_few(const struct trace *t, uint32_t track) {
+    const struct track *tr = &t->tracks[track];
+    size_t most = 0;
+    if (track_nests(t, tr)) return;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        size_t open = 1;
+        for (row_id k = tr->first; k < r; k++)
+            open += end_of(t, k, true) > t->spans.ts[r];
+        if (open > most) most = open;
+    }
+    assert_int_equal(track_of(t, track).lanes, most);
+}
+
 static void no_two_spans_of_a_lane_overlap(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) {
         struct trace *t = draw_trace((int)below(100));
-        for (uint32_t k = 0; k < t->ntracks; k++) check_lanes(t, k);
+        for (uint32_t k = 0; k < t->ntracks; k++) {
+            check_lanes(t, k);
+            check_lanes_are_few(t, k);
+        }
         trace_free(t);
     }
 }
@@ -342,6 +379,16 @@ static void sums_of_children_are_their_parents(void **state) {
     }
 }
 
+static void check_track(const struct trace *t, uint32_t track,
+                        const struct lod_track *k) {
+    const struct track *tr = &t->tracks[track];
+    int64_t last = tr->first < tr->end ? INT64_MIN : 0;
+    for (row_id r = tr->first; r < tr->end; r++)
+        if (span_end(t, r) > last) last = span_end(t, r);
+    assert_true(k->end == last);
+    assert_int_equal(k->events, tr->end - tr->first);
+}
+
 static void a_full_view_lights_every_track_and_counts_all(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
@@ -349,6 +396,7 @@ static void a_full_view_lights_every_track_and_counts_all(void **state) {
         for (uint32_t track = 0; track < t->ntracks; track++) {
             struct lod_track k = track_of(t, track);
             uint64_t events = 0, lit = 0;
+            check_track(t, track, &k);
             struct lod_tile *tile =
                 ask(t, (struct lod_query){.track = track,
                                           .lane = LOD_ALL,
@@ -450,6 +498,8 @@ static void starts_in_a_bin_stop_at_65535(void **state) {
     assert_int_equal(tile->busy, 70000);
     lod_encode(t, tile, b);
     assert_int_equal(get(b + 114, 2), 65535);
+    q.slices = SIZE_MAX; /* there is no room for so many */
+    assert_int_equal(ask(t, q)->form, LOD_FORM_BINS);
     assert_true(track_of(t, track).bytes < 70000);
     trace_free(t);
 }
@@ -482,7 +532,6 @@ static void what_is_not_there_is_refused(void **state) {
     assert_int_equal(
         ask(t, (struct lod_query){.track = 1, .lane = LOD_ALL})->form,
         LOD_EMPTY);
-    /* no more slices than there is room for, whatever was asked */
     assert_int_equal(ask(t, (struct lod_query){.slices = SIZE_MAX})->n, 1);
     trace_free(t);
 
@@ -490,6 +539,36 @@ static void what_is_not_there_is_refused(void **state) {
     tiny_seal(t);
     assert_int_equal(extent_of(t).top, 0);
     refuse(t, (struct lod_query){.lane = LOD_ALL});
+    trace_free(t);
+}
+
+static void what_ends_where_a_tile_begins_is_not_in_it(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t track = trace_track(t, 0, TRACK_ASYNC, 1, 1);
+    for (int i = 0; i < 100; i++) put(t, track, i, 256 - i, SPAN_ASYNC);
+    for (int i = 0; i < 3; i++) put(t, track, 256, 9, SPAN_ASYNC);
+    put(t, track, 255, 2, SPAN_ASYNC);
+    tiny_seal(t);
+    assert_int_equal(track_of(t, track).lanes, 101);
+    struct lod_query q = {.lane = LOD_ALL, .tile = 1};
+    assert_int_equal(ask(t, q)->starts, 3);
+    assert_int_equal(ask(t, q)->touches, 4);
+    trace_free(t);
+}
+
+static void the_last_instant_has_its_bin(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t track = tiny_thread(t, 1);
+    put(t, track, 0, 0, SPAN_INSTANT);
+    put(t, track, 3, 250, 0);
+    put(t, track, 256, 0, SPAN_INSTANT);
+    tiny_seal(t);
+    assert_int_equal(extent_of(t).top, 1);
+    assert_int_equal(track_of(t, track).end, 256);
+    struct lod_tile *tile = ask(t, (struct lod_query){.level = 1});
+    assert_int_equal(tile->bins[128].starts, 1);
     trace_free(t);
 }
 
@@ -615,6 +694,8 @@ int main(void) {
         cmocka_unit_test(bytes_are_where_the_page_says),
         cmocka_unit_test(starts_in_a_bin_stop_at_65535),
         cmocka_unit_test(what_is_not_there_is_refused),
+        cmocka_unit_test(what_ends_where_a_tile_begins_is_not_in_it),
+        cmocka_unit_test(the_last_instant_has_its_bin),
         cmocka_unit_test(the_widest_trace_fits_a_tile),
         cmocka_unit_test(threads_may_ask_at_once),
         cmocka_unit_test(cost_grows_as_the_track_does),
