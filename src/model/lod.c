@@ -15,10 +15,10 @@
 struct lod {
     struct lod_extent extent;
     size_t n;
-    struct slot {
+    struct kept {
         pthread_mutex_t lock;
         struct lod_index *index; /* NULL: nobody has asked yet */
-    } * slots;
+    } * tracks;
 };
 
 static void find_extent(const struct trace *t, struct lod_extent *x) {
@@ -39,23 +39,23 @@ static void find_extent(const struct trace *t, struct lod_extent *x) {
 static void drop_lod(void *v) {
     struct lod *l = v;
     for (size_t i = 0; i < l->n; i++) {
-        lod_index_free(l->slots[i].index);
-        pthread_mutex_destroy(&l->slots[i].lock);
+        lod_index_free(l->tracks[i].index);
+        pthread_mutex_destroy(&l->tracks[i].lock);
     }
-    free(l->slots);
+    free(l->tracks);
     free(l);
 }
 
 static void *make_lod(const struct trace *t) {
     struct lod *l = calloc(1, sizeof *l);
     if (l == NULL) return NULL;
-    l->slots = calloc(t->ntracks + 1, sizeof *l->slots);
-    if (l->slots == NULL) {
+    l->tracks = calloc(t->ntracks + 1, sizeof *l->tracks);
+    if (l->tracks == NULL) {
         free(l);
         return NULL;
     }
     for (; l->n < t->ntracks; l->n++)
-        pthread_mutex_init(&l->slots[l->n].lock, NULL);
+        pthread_mutex_init(&l->tracks[l->n].lock, NULL);
     find_extent(t, &l->extent);
     return l;
 }
@@ -71,13 +71,13 @@ static int find_index(const struct trace *t, uint32_t track,
     if (l == NULL) return fail_oom(e);
     if (track >= l->n)
         return fail(e, OPS_EUSAGE, "no track %u: there are %zu", track, l->n);
-    struct slot *slot = &l->slots[track];
-    pthread_mutex_lock(&slot->lock);
-    if (slot->index == NULL)
-        slot->index = lod_index_new(t, &t->tracks[track],
+    struct kept *kept = &l->tracks[track];
+    pthread_mutex_lock(&kept->lock);
+    if (kept->index == NULL)
+        kept->index = lod_index_new(t, &t->tracks[track],
                                     (uint64_t)l->extent.start);
-    *out = slot->index;
-    pthread_mutex_unlock(&slot->lock);
+    *out = kept->index;
+    pthread_mutex_unlock(&kept->lock);
     return *out != NULL ? 0 : fail_oom(e);
 }
 
@@ -104,7 +104,7 @@ int lod_track(const struct trace *t, uint32_t track, struct lod_track *out,
     out->start = t->spans.ts[x->all.first];
     /* the last may be an instant, which the union does not have */
     uint64_t last = strip_end(&x->all, t->tracks[track].end - 1);
-    out->end = (int64_t)(x->all.origin + (last > c.end ? last : c.end));
+    out->end = (int64_t)(x->all.zero + (last > c.end ? last : c.end));
     return 0;
 }
 
@@ -214,7 +214,7 @@ static void fill_head(struct lod_tile *tile, const struct lod_index *x,
                       uint64_t from) {
     const struct lod_query *q = &tile->at;
     struct lod_cursor lane = lod_begin(x, q->lane);
-    tile->start = (int64_t)(x->all.origin + from);
+    tile->start = (int64_t)(x->all.zero + from);
     tile->width = (uint64_t)LOD_BINS << q->level;
     tile->busy = lod_busy(b, from + tile->width) - lod_busy(a, from);
     tile->starts = b->at - a->at;

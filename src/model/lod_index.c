@@ -37,8 +37,8 @@ static void votes_add(struct lod_votes *v, const struct lod_votes *more) {
 }
 
 /* Takes the row at the cursor into it. Its time before ts goes to votes. */
-static void step(struct lod_cursor *c, row_id r, uint64_t ts,
-                 struct lod_votes *votes) {
+static void take_row(struct lod_cursor *c, row_id r, uint64_t ts,
+                     struct lod_votes *votes) {
     const struct spans *s = &c->s->t->spans;
     uint64_t from = strip_ts(c->s, r), end = strip_end(c->s, r);
     c->at++;
@@ -56,9 +56,9 @@ static void step(struct lod_cursor *c, row_id r, uint64_t ts,
  * cannot be cut. A row that lies in what is covered has no time of its own. */
 static bool jumps(const struct lod_cursor *c, uint64_t ts, int level,
                   bool votes) {
-    size_t block = c->at / LOD_BLOCK, step_by = (size_t)1 << level;
-    if (block & (step_by - 1)) return false;
-    size_t next = block + step_by;
+    size_t block = c->at / LOD_BLOCK, blocks = (size_t)1 << level;
+    if (block & (blocks - 1)) return false;
+    size_t next = block + blocks;
     if (next >= c->to / LOD_BLOCK + (c->to % LOD_BLOCK != 0)) return false;
     const struct lod_mark *m = &c->s->marks[next];
     return m->ts < ts && (!votes || c->end >= ts || m->end <= ts);
@@ -82,7 +82,7 @@ void lod_advance(struct lod_cursor *c, uint64_t ts, struct lod_votes *votes) {
         }
         row_id r = strip_row(c->s, c->at);
         if (strip_ts(c->s, r) >= ts) break;
-        step(c, r, ts, votes);
+        take_row(c, r, ts, votes);
     }
 }
 
@@ -135,8 +135,8 @@ static bool build_strip(struct lod_strip *s, const uint32_t *lane_end,
                 s->marks[block] = (struct lod_mark){strip_ts(s, r), c.sum,
                                                     c.end, c.owner};
             /* rows behind the last whole block are always walked over */
-            step(&c, r, UINT64_MAX,
-                 block < blocks ? &s->votes[0][block] : NULL);
+            take_row(&c, r, UINT64_MAX,
+                     block < blocks ? &s->votes[0][block] : NULL);
         }
     }
     build_tree(s);
@@ -255,12 +255,12 @@ static bool build(struct lod_index *x) {
 }
 
 struct lod_index *lod_index_new(const struct trace *t, const struct track *tr,
-                                uint64_t origin) {
+                                uint64_t zero) {
     struct lod_index *x = calloc(1, sizeof *x);
     if (x == NULL) return NULL;
     x->bytes = sizeof *x;
     x->all = (struct lod_strip){.t = t,
-                                .origin = origin,
+                                .zero = zero,
                                 .first = tr->first,
                                 .n = tr->end - tr->first};
     if (build(x)) return x;

@@ -49,7 +49,7 @@ struct lod_mark {
 
 struct lod_strip {
     const struct trace *t;
-    uint64_t origin;
+    uint64_t zero;
     row_id first;       /* of the track */
     size_t n;           /* rows */
     const row_id *rows; /* by place; NULL: first + place */
@@ -70,7 +70,7 @@ struct lod_index {
 
 /* Returns the index of a track; NULL if out of memory. O(n log lanes). */
 struct lod_index *lod_index_new(const struct trace *t, const struct track *tr,
-                                uint64_t origin);
+                                uint64_t zero);
 void lod_index_free(struct lod_index *x);
 
 /* A place that moves forward through one lane of a strip. */
@@ -105,7 +105,7 @@ static inline row_id strip_row(const struct lod_strip *s, size_t at) {
 }
 
 static inline uint64_t strip_ts(const struct lod_strip *s, row_id r) {
-    return (uint64_t)s->t->spans.ts[r] - s->origin;
+    return (uint64_t)s->t->spans.ts[r] - s->zero;
 }
 
 static inline uint64_t strip_end(const struct lod_strip *s, row_id r) {

@@ -9,8 +9,8 @@
  *                       is opened once: a line each, then one for opening it
  *     tiles             tiles of the time line, drawn at random: a line with
  *                       what the index and the tiles took (of CPU), then as
- *                       above: a full view of all tracks
- *     rows              yardstick: the busy time of the bins of that view, by a
+ *                       above: one tile of each track, with all of it
+ *     rows              yardstick: the busy time of the bins of these, by a
  *                       loop over all spans
  *     scan1 scan2       yardstick: bare JSON scanner
  *     walk              yardstick: bare XSpace walk

@@ -331,22 +331,22 @@ def tiles_rows(b, kind, size, part):
     yard = b.measure("rows", path)
 
     b.require(yard["check"] == full["check"],
-              f"{kind}: a full view is busy as no loop over the spans says")
+              f"{kind}: tiles of all are not as busy as a loop says")
 
     def to_yard(seconds):
         return f"{seconds / yard['best']:.3f} x a loop over all spans"
     what = f"{full['spans']} spans, {one['tracks']} tracks, " \
            f"{one['lanes']} lanes"
-    b.row(f"tiles: index of all tracks, {kind} {size}", "250 ms",
-          f"{one['index'] * 1e3:.0f} ms, {one['index_cpu'] * 1e3:.0f} of CPU",
-          one["index"] <= 0.25 * part, what)
+    b.row(f"tiles: index of all tracks, {kind} {size}", "100 ms of CPU",
+          f"{one['index_cpu'] * 1e3:.0f} ms, {one['index'] * 1e3:.0f} of wall",
+          one["index_cpu"] <= 0.1 * part, what)
     each = one["index_bytes"] / max(1, full["spans"])
     b.row("its memory", "8 B/span", f"{each:.1f} B/span", each <= 8, "")
     b.row(f"a tile, of {one['tiles']} at any zoom", "5 ms p99 of CPU",
           f"{one['p99'] * 1e3:.3f} ms p99, {one['p50'] * 1e3:.3f} p50, "
           f"{one['worst'] * 1e3:.2f} worst", one["p99"] <= 0.005,
           "p99 " + to_yard(one["p99"]))
-    command_row(b, "a full view of all tracks", 0.05, full,
+    command_row(b, "a tile of each track, with all of it", 0.05, full,
                 to_yard(full["best"]))
 
 

@@ -298,6 +298,30 @@ static void tiles_of_long_tracks_do_too(void **state) {
     }
 }
 
+/* Bins of many blocks, which begin anywhere among them. */
+static void whose_a_bin_is_comes_from_its_own_blocks(void **state) {
+    (void)state;
+    enum { ROWS = 8000 };
+    for (int period = 400; period < 4000; period += 900) {
+        struct trace *t = tiny_new(true, false);
+        uint32_t track = tiny_stream(t, 0, 7);
+        put(t, track, 0, 200, 0);
+        favour = 1 << 30;
+        for (int i = 0; i < ROWS; i++) {
+            favourite = i / period % NAMES;
+            put(t, track, 200 + i, 1, 0);
+        }
+        tiny_seal(t);
+        for (unsigned level = 9; level < 13; level++) {
+            struct truth w;
+            find_rows(&w, t, track, 0);
+            check_tile(ask(t, (struct lod_query){.level = level}), &w);
+            free(w.rows);
+        }
+        trace_free(t);
+    }
+}
+
 /* Lanes by themselves: no two spans of one at an instant, each in one. */
 static void check_lanes(const struct trace *t, uint32_t track) {
     size_t n = 0, lanes = track_of(t, track).lanes;
@@ -389,7 +413,7 @@ static void check_track(const struct trace *t, uint32_t track,
     assert_int_equal(k->events, tr->end - tr->first);
 }
 
-static void a_full_view_lights_every_track_and_counts_all(void **state) {
+static void one_tile_of_all_lights_every_track_and_counts_all(void **state) {
     (void)state;
     for (int i = 0; i < 200; i++) {
         struct trace *t = draw_trace(1 + (int)below(40));
@@ -687,10 +711,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_equal_a_loop_over_all_spans),
         cmocka_unit_test(tiles_of_long_tracks_do_too),
+        cmocka_unit_test(whose_a_bin_is_comes_from_its_own_blocks),
         cmocka_unit_test(no_two_spans_of_a_lane_overlap),
         cmocka_unit_test(lanes_are_depths_where_spans_nest),
         cmocka_unit_test(sums_of_children_are_their_parents),
-        cmocka_unit_test(a_full_view_lights_every_track_and_counts_all),
+        cmocka_unit_test(one_tile_of_all_lights_every_track_and_counts_all),
         cmocka_unit_test(bytes_are_where_the_page_says),
         cmocka_unit_test(starts_in_a_bin_stop_at_65535),
         cmocka_unit_test(what_is_not_there_is_refused),
