@@ -19,9 +19,9 @@
  * A track is indexed when it is first asked for, by one walk over its rows, and
  * the index stays with the trace. Any number of threads may ask. Its size, in
  * bytes per span of the track: about 0.9 where one lane is enough, 5.9 where
- * there are more, 10 with more than 64 lanes; 4 more per lane, and less than
- * 1 KiB for a track. A tile costs O(bins * (log n + a block of 128 rows)),
- * whatever the zoom; with LOD_ALL as much again for each of up to 64 lanes.
+ * there are more, 10 with more than 64 lanes; 4 more per lane, and some 250 for
+ * each track. A tile costs O(bins * (log n + a block of 128 rows)), whatever
+ * the zoom; with LOD_ALL up to 64 lanes cost a search each.
  *
  * docs/tiles.md has the bytes of an encoded tile. */
 #ifndef MODEL_LOD_H

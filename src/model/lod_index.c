@@ -64,6 +64,14 @@ static bool jumps(const struct lod_cursor *c, uint64_t ts, int level,
     return m->ts < ts && (!votes || c->end >= ts || m->end <= ts);
 }
 
+/* Returns the votes of node i of a level of the tree: the levels lie one behind
+ * the other, the lowest first. */
+static struct lod_votes *node(const struct lod_strip *s, int level, size_t i) {
+    size_t at = i;
+    for (int k = 0; k < level; k++) at += s->n / LOD_BLOCK >> k;
+    return &s->votes[at];
+}
+
 void lod_advance(struct lod_cursor *c, uint64_t ts, struct lod_votes *votes) {
     while (c->at < c->to) {
         if (c->at % LOD_BLOCK == 0 && jumps(c, ts, 0, votes != NULL)) {
@@ -71,7 +79,7 @@ void lod_advance(struct lod_cursor *c, uint64_t ts, struct lod_votes *votes) {
             size_t block = c->at / LOD_BLOCK;
             while (jumps(c, ts, level + 1, votes != NULL)) level++;
             if (votes != NULL && c->end < ts)
-                votes_add(votes, &c->s->votes[level][block >> level]);
+                votes_add(votes, node(c->s, level, block >> level));
             const struct lod_mark *m =
                 &c->s->marks[block + ((size_t)1 << level)];
             c->at = (block + ((size_t)1 << level)) * LOD_BLOCK;
@@ -94,7 +102,7 @@ struct lod_cursor lod_begin(const struct lod_index *x, uint32_t lane) {
     c.at = x->lane_at[lane];
     c.to = x->lane_at[lane + 1];
     size_t block = c.at / LOD_BLOCK;
-    c.sum = s->marks[block].sum;
+    if (block > 0) c.sum = s->marks[block].sum;
     /* rows of a lane do not overlap: each adds its duration */
     for (size_t i = block * LOD_BLOCK; i < c.at; i++)
         c.sum += (uint64_t)s->t->spans.dur[strip_row(s, i)];
@@ -103,15 +111,13 @@ struct lod_cursor lod_begin(const struct lod_index *x, uint32_t lane) {
 
 /* Builds the votes of each level from those below it. */
 static void build_tree(struct lod_strip *s) {
-    size_t n = s->n / LOD_BLOCK;
-    for (int level = 1; level < LOD_TREE; level++) {
-        size_t below = n;
-        n /= 2;
-        s->votes[level] = s->votes[level - 1] + below;
-        for (size_t i = 0; i < n; i++) {
-            struct lod_votes *v = &s->votes[level][i];
-            *v = s->votes[level - 1][2 * i];
-            votes_add(v, &s->votes[level - 1][2 * i + 1]);
+    size_t blocks = s->n / LOD_BLOCK;
+    for (int level = 1; blocks >> level > 0; level++) {
+        const struct lod_votes *below = node(s, level - 1, 0);
+        struct lod_votes *v = node(s, level, 0);
+        for (size_t i = 0; i < blocks >> level; i++) {
+            v[i] = below[2 * i];
+            votes_add(&v[i], &below[2 * i + 1]);
         }
     }
 }
@@ -120,11 +126,11 @@ static void build_tree(struct lod_strip *s) {
 static bool build_strip(struct lod_strip *s, const uint32_t *lane_end,
                         size_t *bytes) {
     size_t blocks = s->n / LOD_BLOCK;
+    if (blocks == 0) return true;
     s->marks = vec_zeroed(blocks + 1, sizeof *s->marks);
-    s->votes[0] = vec_zeroed(2 * blocks + 1, sizeof **s->votes);
-    if (s->marks == NULL || s->votes[0] == NULL) return false;
-    *bytes += (blocks + 1) * sizeof *s->marks +
-              (2 * blocks + 1) * sizeof **s->votes;
+    s->votes = vec_zeroed(2 * blocks, sizeof *s->votes);
+    if (s->marks == NULL || s->votes == NULL) return false;
+    *bytes += (blocks + 1) * sizeof *s->marks + 2 * blocks * sizeof *s->votes;
     struct lod_cursor c = {.s = s, .to = s->n, .owner = ROW_NONE};
     for (size_t lane = 0; c.at < s->n; lane++) {
         c.end = 0;
@@ -136,7 +142,7 @@ static bool build_strip(struct lod_strip *s, const uint32_t *lane_end,
                                                     c.end, c.owner};
             /* rows behind the last whole block are always walked over */
             take_row(&c, r, UINT64_MAX,
-                     block < blocks ? &s->votes[0][block] : NULL);
+                     block < blocks ? &s->votes[block] : NULL);
         }
     }
     build_tree(s);
@@ -244,7 +250,7 @@ static bool build(struct lod_index *x) {
     if (ok && x->nlanes > 1) {
         ok = sort_lanes(x, lane);
         x->lane = x->all;
-        memset(x->lane.votes, 0, sizeof x->lane.votes);
+        x->lane.votes = NULL;
         x->lane.marks = NULL;
         x->lane.rows = x->rows;
         ok = ok && build_strip(&x->lane, x->lane_at + 1, &x->bytes);
@@ -271,9 +277,9 @@ struct lod_index *lod_index_new(const struct trace *t, const struct track *tr,
 void lod_index_free(struct lod_index *x) {
     if (x == NULL) return;
     free(x->all.marks);
-    free(x->all.votes[0]);
+    free(x->all.votes);
     free(x->lane.marks);
-    free(x->lane.votes[0]);
+    free(x->lane.votes);
     free(x->lane_at);
     free(x->rows);
     free(x->ends);

@@ -24,7 +24,6 @@
 enum {
     LOD_BLOCK = 128,
     LOD_CANDIDATES = 3,
-    LOD_TREE = 27, /* levels over 2^32 rows */
     LOD_LANES_FEW = 64,
 };
 
@@ -50,11 +49,11 @@ struct lod_mark {
 struct lod_strip {
     const struct trace *t;
     uint64_t zero;
-    row_id first;       /* of the track */
-    size_t n;           /* rows */
-    const row_id *rows; /* by place; NULL: first + place */
-    struct lod_mark *marks;
-    struct lod_votes *votes[LOD_TREE]; /* by level of the tree, then block */
+    row_id first;            /* of the track */
+    size_t n;                /* rows */
+    const row_id *rows;      /* by place; NULL: first + place */
+    struct lod_mark *marks;  /* these two are NULL below a block of rows: */
+    struct lod_votes *votes; /* a file may have a track for each span */
 };
 
 struct lod_index {

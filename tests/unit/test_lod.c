@@ -684,7 +684,7 @@ static double cost(void (*fill)(struct trace *t, int64_t n), int64_t n) {
                                   .level = top});
     }
     double took = cpu_now() - start;
-    assert_true(k.bytes < 14 * (uint64_t)n + 1000);
+    assert_true(k.bytes < 14 * (uint64_t)n + 250);
     trace_free(t);
     return took;
 }
