@@ -11,7 +11,7 @@
 
 typedef __int128 wide;
 
-enum { TRACES = 1500, LONG = 20, TILES = 4, NAMES = 6 };
+enum { TRACES = 900, LONG = 12, TILES = 4, NAMES = 6 };
 
 static uint64_t seed = 7;
 
@@ -320,6 +320,26 @@ static void whose_a_bin_is_comes_from_its_own_blocks(void **state) {
         }
         trace_free(t);
     }
+}
+
+/* The long span begins in the middle of a block, and there are blocks inside of
+ * it: most of its time is not the bin's. */
+static void what_reaches_over_a_bin_has_only_its_part_of_it(void **state) {
+    (void)state;
+    struct trace *t = tiny_new(false, false);
+    uint32_t track = tiny_thread(t, 1);
+    favour = 1 << 30;
+    favourite = 0;
+    for (int i = 0; i < 150; i++) put(t, track, 10 * i, 10, 0);
+    favourite = 1;
+    put(t, track, 1500, 100000, 0);
+    for (int i = 0; i < 400; i++) put(t, track, 1500 + i, 1, 0);
+    tiny_seal(t);
+    struct lod_tile *tile = ask(t, (struct lod_query){.lane = LOD_ALL,
+                                                      .level = 11});
+    assert_string_equal(strs_text(&t->strs, tile->bins[0].name), "a");
+    assert_string_equal(strs_text(&t->strs, tile->bins[1].name), "b");
+    trace_free(t);
 }
 
 /* Lanes by themselves: no two spans of one at an instant, each in one. */
@@ -712,6 +732,7 @@ int main(void) {
         cmocka_unit_test(tiles_equal_a_loop_over_all_spans),
         cmocka_unit_test(tiles_of_long_tracks_do_too),
         cmocka_unit_test(whose_a_bin_is_comes_from_its_own_blocks),
+        cmocka_unit_test(what_reaches_over_a_bin_has_only_its_part_of_it),
         cmocka_unit_test(no_two_spans_of_a_lane_overlap),
         cmocka_unit_test(lanes_are_depths_where_spans_nest),
         cmocka_unit_test(sums_of_children_are_their_parents),
