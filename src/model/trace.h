@@ -429,7 +429,14 @@ enum note_class { NOTE_CLASS_LOSS, NOTE_CLASS_MENDED, NOTE_CLASS_DETAIL };
 
 /* What several analyses need of a whole trace, worked out by the first that
  * asks and kept for the others: see trace_memo(). */
-enum memo_id { MEMO_PHASES, MEMO_HOST_TREE, MEMO_BARE, MEMO_COMPILERS, MEMOS };
+enum memo_id {
+    MEMO_PHASES,
+    MEMO_HOST_TREE,
+    MEMO_BARE,
+    MEMO_COMPILERS,
+    MEMO_LOD,
+    MEMOS,
+};
 
 struct trace {
     struct arena arena;

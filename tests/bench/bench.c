@@ -7,6 +7,11 @@
  *     ops               the ops analysis of a trace that is imported
  *     analyses          every analysis, by the public calls, of a profile that
  *                       is opened once: a line each, then one for opening it
+ *     tiles             tiles of the time line, drawn at random: a line with
+ *                       what the index and the tiles took (of CPU), then as
+ *                       above: one tile of each track, with all of it
+ *     rows              yardstick: the busy time of the bins of these, by a
+ *                       loop over all spans
  *     scan1 scan2       yardstick: bare JSON scanner
  *     walk              yardstick: bare XSpace walk
  *     inflate           yardstick: isa-l alone, into memory that is there
@@ -17,6 +22,7 @@
 #include "base/hash.h"
 #include "base/io/file.h"
 #include "import/import.h"
+#include "model/lod.h"
 #include "model/result.h"
 #include "model/trace.h"
 #include "opscope/opscope.h"
@@ -182,6 +188,115 @@ static void analyses_of(struct measure *m) {
     ops_close(p);
 }
 
+static struct lod_tile tile_room;
+
+static double thread_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Returns the seconds of CPU that a tile took, with its bytes: on a busy machine
+ * the slowest of many are those in which another program had its turn. */
+static double tile_cost(const struct trace *t, const struct lod_query *q) {
+    static uint8_t bytes[LOD_TILE_BYTES];
+    struct ops_err e;
+    double start = thread_now();
+    if (lod_tile(t, q, &tile_room, &e) != 0) die(&e);
+    lod_encode(t, &tile_room, bytes);
+    return thread_now() - start;
+}
+
+static int by_seconds(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Tiles of any level around a span, of its lane or of all, in turn. */
+static void random_tiles(const struct trace *t, const struct lod_extent *of,
+                         double *seconds, size_t n) {
+    struct ops_err e;
+    for (size_t i = 0; i < n; i++) {
+        row_id r = (row_id)(hash_u64(2 * i + 1) % t->spans.n);
+        struct lod_query q = {.track = t->spans.track[r], .lane = LOD_ALL};
+        q.level = (unsigned)(hash_u64(2 * i + 2) % (of->top + 1));
+        q.tile = (uint64_t)(t->spans.ts[r] - of->start) >> q.level >> 8;
+        q.slices = i % 4 < 2 ? LOD_SLICES : 0;
+        if (i % 2 && lod_lane(t, r, &q.lane, &e) != 0) die(&e);
+        seconds[i] = tile_cost(t, &q);
+    }
+    qsort(seconds, n, sizeof *seconds, by_seconds);
+}
+
+static void tiles(struct measure *m) {
+    enum { TILES = 20000 };
+    static double seconds[TILES];
+    struct trace *t = load(m->path, 0);
+    struct ops_err e;
+    struct lod_extent of;
+    size_t bytes = 0, lanes = 0;
+    double start = now(), cpu = cpu_now();
+    for (uint32_t k = 0; k < t->ntracks; k++) {
+        struct lod_track track;
+        if (lod_track(t, k, &track, &e) != 0) die(&e);
+        bytes += track.bytes;
+        lanes += track.lanes;
+    }
+    start = now() - start;
+    cpu = cpu_now() - cpu;
+    if (lod_extent(t, &of, &e) != 0) die(&e);
+    random_tiles(t, &of, seconds, TILES);
+    printf("{\"index\": %.6f, \"index_cpu\": %.6f, \"index_bytes\": %zu, "
+           "\"lanes\": %zu, \"tracks\": %zu, \"tiles\": %d, "
+           "\"p50\": %.7f, \"p99\": %.7f, \"worst\": %.7f}\n",
+           start, cpu, bytes, lanes, t->ntracks, TILES, seconds[TILES / 2],
+           seconds[TILES - TILES / 100], seconds[TILES - 1]);
+    m->events = m->spans = t->spans.n;
+    for (; m->done < m->times; m->done++) {
+        m->check = 0;
+        for (uint32_t k = 0; k < t->ntracks; k++) {
+            struct lod_query q = {.track = k, .lane = LOD_ALL, .level = of.top};
+            m->seconds[m->done] += tile_cost(t, &q);
+            m->check += tile_room.busy;
+        }
+    }
+    trace_free(t);
+}
+
+/* What is busy in each bin, by the track's spans one after the other. */
+static uint64_t loop_bins(const struct trace *t, const struct track *tr,
+                          int64_t from, unsigned level) {
+    uint64_t bins[LOD_BINS] = {0}, sum = 0;
+    int64_t upto = from;
+    for (row_id r = tr->first; r < tr->end; r++) {
+        int64_t a = t->spans.ts[r], end = span_end(t, r);
+        for (a = a > upto ? a : upto; a < end; a = upto) {
+            size_t bin = (size_t)((a - from) >> level);
+            int64_t to = from + ((int64_t)(bin + 1) << level);
+            upto = end < to ? end : to;
+            bins[bin] += (uint64_t)(upto - a);
+        }
+    }
+    for (int i = 0; i < LOD_BINS; i++) sum += bins[i];
+    return sum;
+}
+
+static void rows(struct measure *m) {
+    struct trace *t = load(m->path, 0);
+    struct lod_extent of;
+    struct ops_err e;
+    if (lod_extent(t, &of, &e) != 0) die(&e);
+    m->events = m->spans = t->spans.n;
+    for (; m->done < m->times; m->done++) {
+        double start = now();
+        m->check = 0;
+        for (size_t k = 0; k < t->ntracks; k++)
+            m->check += loop_bins(t, &t->tracks[k], of.start, of.top);
+        m->seconds[m->done] = now() - start;
+    }
+    trace_free(t);
+}
+
 /* Runs a yardstick over the contents, touched before. */
 static void yard(struct measure *m, struct yard (*run)(struct bytes)) {
     struct file *f;
@@ -276,13 +391,9 @@ static const struct work {
     {"scan1", scan1},     {"scan2", scan2},
     {"walk", walk},       {"inflate", inflate_alone},
     {"open", open_only},  {"touch", touch},
-    {"copy", copy},
+    {"copy", copy},       {"tiles", tiles},
+    {"rows", rows},
 };
-
-static int by_seconds(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void print(struct measure *m) {
     qsort(m->seconds, (size_t)m->done, sizeof *m->seconds, by_seconds);

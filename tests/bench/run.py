@@ -313,6 +313,43 @@ def analysis_row(b, kind, big, name, m, tenth, opened, part):
           m["best"] <= goal, yard)
 
 
+def do_tiles(b):
+    """The time line of about 1.8 M spans (quick: a tenth)."""
+    for kind, sizes in SIZES.items():
+        size = sizes[1] if b.args.quick else sizes[0]
+        tiles_rows(b, kind, size, 0.1 if b.args.quick else 1.0)
+
+
+def tiles_rows(b, kind, size, part):
+    path = b.file(kind, size)
+    out = subprocess.run(
+        [os.path.join(b.build, "bench", "bench"), "tiles", path, str(b.times)],
+        stdout=subprocess.PIPE)
+    if out.returncode != 0:
+        raise Failed(f"bench tiles {path}: status {out.returncode}")
+    one, full = (json.loads(l) for l in out.stdout.splitlines())
+    yard = b.measure("rows", path)
+
+    b.require(yard["check"] == full["check"],
+              f"{kind}: tiles of all are not as busy as a loop says")
+
+    def to_yard(seconds):
+        return f"{seconds / yard['best']:.3f} x a loop over all spans"
+    what = f"{full['spans']} spans, {one['tracks']} tracks, " \
+           f"{one['lanes']} lanes"
+    b.row(f"tiles: index of all tracks, {kind} {size}", "100 ms of CPU",
+          f"{one['index_cpu'] * 1e3:.0f} ms, {one['index'] * 1e3:.0f} of wall",
+          one["index_cpu"] <= 0.1 * part, what)
+    each = one["index_bytes"] / max(1, full["spans"])
+    b.row("its memory", "8 B/span", f"{each:.1f} B/span", each <= 8, "")
+    b.row(f"a tile, of {one['tiles']} at any zoom", "5 ms p99 of CPU",
+          f"{one['p99'] * 1e3:.3f} ms p99, {one['p50'] * 1e3:.3f} p50, "
+          f"{one['worst'] * 1e3:.2f} worst", one["p99"] <= 0.005,
+          "p99 " + to_yard(one["p99"]))
+    command_row(b, "a tile of each track, with all of it", 0.05, full,
+                to_yard(full["best"]))
+
+
 def do_machine(b):
     path = b.file("kineto", b.big)
     touch, copy = b.measure("touch", path), b.measure("copy", path)
@@ -327,6 +364,7 @@ def do_machine(b):
 
 WORKS = {"machine": do_machine, "kineto": do_kineto, "gz": do_gz,
          "xspace": do_xspace, "ops": do_ops, "analyses": do_analyses,
+         "tiles": do_tiles,
          "overview": do_overview,
          "torch": do_torch, "small": do_small, "growth": do_growth,
          "recorder": rec.do_recorder}
