@@ -140,13 +140,15 @@ static void order_runs(struct host_runs *h) {
     }
 }
 
-/* Gives n runs of one name the calls of the same places. */
-static bool runs_match(const struct trace *t, struct run *runs, size_t n,
-                       const struct sort_key *calls, size_t ncalls) {
+/* Gives the n runs from that one on the calls of the same places. */
+static bool runs_match(const struct trace *t, struct host_runs *h, size_t run,
+                       size_t n, size_t call, size_t ncalls) {
     if (n != ncalls) return false;
     for (size_t i = 0; i < n; i++)
-        if (runs[i].ts < t->spans.ts[calls[i].row]) return false;
-    for (size_t i = 0; i < n; i++) runs[i].call = calls[i].row;
+        if (h->runs[run + i].ts < t->spans.ts[h->calls[call + i].row])
+            return false;
+    for (size_t i = 0; i < n; i++)
+        h->runs[run + i].call = h->calls[call + i].row;
     return true;
 }
 
@@ -160,7 +162,7 @@ static bool match_by_name(const struct trace *t, struct host_runs *h) {
         while (c < h->ncalls && h->calls[c].hi < name) c++;
         size_t from = c;
         while (c < h->ncalls && h->calls[c].hi == name) c++;
-        all &= runs_match(t, h->runs + i, end - i, h->calls + from, c - from);
+        all &= runs_match(t, h, i, end - i, from, c - from);
     }
     return all;
 }
@@ -173,7 +175,7 @@ static bool match_all(const struct trace *t, struct host_runs *h) {
     }
     return h->n > 0 && h->runs[0].name == h->runs[h->n - 1].name &&
            sort_keys(h->calls, h->ncalls) &&
-           runs_match(t, h->runs, h->n, h->calls, h->ncalls);
+           runs_match(t, h, 0, h->n, 0, h->ncalls);
 }
 
 /* Finds the calls, spans whose name fits, of as many runs as can be told, and

@@ -197,6 +197,116 @@ def test_the_short_way_is_that_of_all_signals():
     assert not e.again(e.lead), "another thread's"
 
 
+def test_a_window_ends_where_numbers_begin_anew():
+    """A program's own numbers may begin anew in each epoch, before the window
+    is over, and before the fifth."""
+    for epoch in (7, 4):
+        e, d = made()
+        for i in range(100):
+            e.clock[0] += 10_000_000
+            e.explicit(i % epoch)
+        assert 3 <= len(marks(d)) <= 10, (epoch, d.log)
+        assert d.log.count("stop") == 1, (epoch, d.log)
+
+
+def test_what_breaks_leaves_a_whole_recording():
+    e, d = made(steps="10..90")
+    turn(e, [ADAM], 20)
+
+    def breaks(*args):
+        raise RuntimeError("no such thing")
+    e._is_over = breaks
+    e._next = 0
+    turn(e, [ADAM], 20)
+    assert d.log[-1] == "stop" and len(e.paths) == 1, d.log
+    assert any("no such thing" in p for p in e.problems), e.problems
+    stopped = []
+    e.native.stop = lambda: stopped.append(True)
+    e.choice.over = breaks
+    try:
+        e.end()
+    except RuntimeError:
+        pass
+    assert stopped and len(e.native.steps) >= 39, e.native.steps
+
+
+def test_a_device_that_fails_ends_no_tracing():
+    e, d = made(steps="30..31")
+    d.queue, fails = True, []
+
+    def sync():
+        if len(fails) < 2:
+            fails.append(True)
+            raise RuntimeError("a computation failed")
+    d.sync = sync
+    turn(e, [ADAM], 40)
+    assert len(fails) == 2 and marks(d) == [30, 31], d.log
+    assert not e.problems, e.problems
+
+
+def test_what_is_taken_over_stays_as_it_was():
+    """torch's export writes into the same file again."""
+    e, _ = made()
+    path = os.path.join(e.logdir, "t.json")
+    for text in ("first", "second"):
+        with open(path, "w") as f:
+            f.write(text)
+        e.adopt(path)
+    found = []
+    for p in e.paths:
+        with open(p) as f:
+            found.append(f.read())
+    assert found == ["first", "second"], found
+
+
+def test_too_many_loaders_are_said_and_marks_still_count():
+    e, _ = made(steps="1000")
+    for i in range(300):
+        turn(e, [("begins", "loader", i)])
+    assert any("opscope.step" in p for p in e.problems), e.problems
+    e.explicit(5)
+    e.explicit(6)
+    assert e.step == 6, e.step
+
+
+def test_sentences_may_hold_any_name():
+    from opscope._capture.notes import Notes
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Notes(folder)
+        notes._is_recorded = True
+        notes.problem("make the file l\udcff")
+        with open(os.path.join(folder, "%d.notes" % os.getpid())) as f:
+            assert f.read() == "make the file l\\udcff\n"
+
+
+def test_ranks_of_other_hosts_are_of_one_job():
+    from opscope._capture.ranks import job_name
+    mine = job_name({})
+    assert mine == "%d" % os.getppid()
+    assert job_name({"TORCHELASTIC_RUN_ID": "none"}) == mine
+    slurm = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0"}
+    assert job_name(slurm) == job_name({**slurm, "PWD": "/x"}) == "77_0"
+    assert "/" not in job_name({"TORCHELASTIC_RUN_ID": "../../x"})
+
+
+def test_exceptions_of_any_kind_are_printed():
+    import dataclasses
+    from opscope._capture import frames
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen(Exception):
+        code: int
+
+    class Odd(Exception):
+        exceptions = 3
+    for error in (Frozen(1), Odd("x"), ValueError("y")):
+        try:
+            raise error
+        except Exception as e:
+            frames.clean(e)
+            assert e.__traceback__ is not None
+
+
 def test_separate_steps_are_separate_captures():
     e, d = made(steps="2,10,15")
     turn(e, [ADAM], 20)

@@ -89,7 +89,7 @@ def _attach(name, module):
         kind = importlib.import_module(DRIVERS[name], __name__)
         driver = _drivers[name] = kind.Driver(_engine)
         _engine.add_driver(driver, module)
-    else:
+    elif driver not in _engine.drivers:     # it may be imported once more
         driver.engine = _engine
         _engine.drivers.append(driver)
 

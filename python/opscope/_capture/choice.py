@@ -39,11 +39,12 @@ class Choice:
         """Steps that come are others than those until now."""
         self._times.clear()
 
-    def is_here(self, number, elapsed, drivers):
-        """Does the window open at this step? `elapsed` are the ns since the
+    def is_here(self, number, seen, elapsed, drivers):
+        """Does the window open at this step, before which so many were seen (a
+        program's own numbers may begin anew)? `elapsed` are the ns since the
         first one. Ranks of one job choose one step, a little ahead."""
         if not _is_rank(drivers):
-            return self._is_even(number, elapsed)
+            return self._is_even(max(number, seen), elapsed)
         if self._ranks is None:
             self._ranks = Ranks(self.folder)
         chosen = self._ranks.chosen()

@@ -13,6 +13,7 @@ Nothing here raises into the program or prints: what the user should know is a
 sentence of problem(), which `opscope record` shows at the end."""
 
 import os
+import shutil
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from .window import FOREVER, Window
 PATIENCE = 60           # signals, while a program's optimizers do not step
 LEAST_PATIENCE = 8      # steps of one of them, where a wanted one is near
 LOOK_AHEAD = 256        # steps, for the end of an open window
+MOST_SOURCES = 256      # that are told apart
 GONE = 3                # signals of another one: the leader is at work no more
 NO_STEP = "opscope: no step begins here"    # as src/base/facts.h has these
 STEP_OVER = "opscope: the step was over, ns ago: %d"
@@ -81,11 +83,14 @@ class Engine:
         self._began = 0         # ns, when the step that runs began
         self._next = 0          # before this step nothing is to be decided
         self._open = False      # is a window open?
-        self._until = 0         # step before which it closes; 0: asked anew
+        self._most = 0          # steps that it has; 0: asked of the window
+        self._marked = 0        # steps of it that began
         self._deadline = 0      # ns at which it closes; 0: never
         self._first = 0         # its first step
         self._prepared = False
         self._chosen = False    # a window of its own choice was taken
+        self._seen = 0          # steps, while one is to be chosen
+        self._gave_up = False   # something broke: steps are only timed
         self._foreign = set()   # drivers whose tracer the program uses
         self._started = 0       # ns, when the first step was seen
         self._recording = False
@@ -203,6 +208,7 @@ class Engine:
             if self._open:
                 if self.taken[-1:] == [self.step]:
                     self.taken.pop()
+                    self._marked -= 1
                 self._unmark()
             self.step -= 1
             self._began = 0
@@ -271,6 +277,10 @@ class Engine:
         """Does the program use a framework's tracer itself?"""
         return bool(self._foreign)
 
+    def takes_leftovers(self):
+        """Will what the program traced and did not export be taken?"""
+        return bool(self._foreign) and not self._ended
+
     def foreign(self, driver, what):
         """The program itself uses the framework's tracer."""
         if driver.name in self._foreign:
@@ -298,12 +308,9 @@ class Engine:
             if suffix in (".json", ".json.gz"):
                 suffix = ".pt.trace" + suffix
             to = self._free_name(max(self.step, 1), suffix)
-            try:
-                os.link(path, to)
-            except OSError:
-                import shutil
-                shutil.copyfile(path, to + ".tmp")
-                os.rename(to + ".tmp", to)
+            # a copy: the program may write the next one into the same file
+            shutil.copyfile(path, to + ".tmp")
+            os.rename(to + ".tmp", to)
             self.paths.append(to)
         except Exception as e:
             self.problem("a profile that the program wrote could not be taken "
@@ -346,7 +353,12 @@ class Engine:
                 self._unmark()
 
     def _new_source(self, kind, key):
-        if self._ended or len(self.sources) >= 256 or os.getpid() != self._pid:
+        if self._ended or os.getpid() != self._pid:
+            return None
+        if len(self.sources) >= MOST_SOURCES and kind != "explicit":
+            self.problem("more than %d loaders, functions and optimizers took "
+                         "part: those that came later are not seen; mark the "
+                         "steps with opscope.step(i)" % MOST_SOURCES)
             return None
         source = leader.Source(kind, key, threading.get_ident())
         self.sources[(kind, key)] = source
@@ -386,7 +398,7 @@ class Engine:
                 self._anew()
         self.lead = source
         self.choice.forget_times()
-        self._began = self._next = 0
+        self._began = self._next = self._seen = 0
         return True
 
     def _anew(self):
@@ -483,18 +495,31 @@ class Engine:
             if not self._started:
                 self._started = now
             self.step = number
+            self._seen += 1
             try:
-                self._decide(number, now)
+                if not self._gave_up:
+                    self._decide(number, now)
             except Exception as e:
-                self.problem("opscope stopped tracing: %s: %s"
-                             % (type(e).__name__, e))
-                self._ended = True
+                self._give_up(e)
             native.step(number)
             self._began = _now()
+
+    def _give_up(self, error):
+        """What was traced until now is written; steps are timed still."""
+        self._gave_up = True
+        self.problem("opscope stopped tracing: %s: %s"
+                     % (type(error).__name__, error))
+        try:
+            if self._open:
+                self._close_window()
+        except Exception as e:
+            self.problem("%s: %s" % (type(e).__name__, e))
+        self._open, self._next = False, FOREVER
 
     def _mark(self, number):
         """A step begins that is traced."""
         self.taken.append(number)
+        self._marked += 1
         for d in self._on:
             try:
                 d.mark(number)
@@ -520,8 +545,8 @@ class Engine:
                 self.choice.forget_times()
                 self._began = 0
             else:
-                self._mark(number)
                 self._next = self._open_until(number)
+                self._mark(number)
                 return
         if self._ended or not self.drivers:
             return
@@ -545,13 +570,14 @@ class Engine:
         return self.window.next_after(number) - 1
 
     def _open_until(self, number):
-        """The first step at which an open window may be over."""
+        """The first step at which an open window may be over; `number` is
+        about to be marked."""
         if self.want.everything:
             return FOREVER
         if self._deadline or self.window is not None and self.window.by_time:
             return 0
-        if self._until:
-            return self._until
+        if self._most:
+            return number + self._most - self._marked
         over = number + 1
         while over < number + LOOK_AHEAD and self.window.wants(over, 0):
             over += 1
@@ -562,8 +588,8 @@ class Engine:
             return False
         if self._deadline and now >= self._deadline:
             return True
-        if self._until:
-            return number >= self._until
+        if self._most:      # numbers may begin anew
+            return self._marked >= self._most
         if self.window is None:
             return False
         return not self.window.wants(number, (now - self._started) / 1e9)
@@ -573,7 +599,7 @@ class Engine:
             return True
         if self.window is None:
             return not self._chosen and self.choice.is_here(
-                number, now - self._started, self.drivers)
+                number, self._seen, now - self._started, self.drivers)
         if self.window.wants(number, (now - self._started) / 1e9):
             return not self._passed
         self._passed = False
@@ -625,15 +651,15 @@ class Engine:
         if not self._prepared:
             self._prepare()
         self._laps.end(drivers)
-        self._until, self._deadline = 0, 0
+        self._most = self._marked = self._deadline = 0
         if self.window is None and not self.want.everything:
-            self._until = number + self.choice.length()
+            self._most = self.choice.length()
         elif self.demand.is_asked:
-            self._until = number + DEMAND_STEPS
+            self._most = DEMAND_STEPS
         if self.want.seconds:
             self._deadline = _now() + int(self.want.seconds * 1e9)
             if self.window is None:
-                self._until = 0
+                self._most = 0
         self._open, self._first = True, number
         self._next = self._open_until(number)
         self._traced_begins(drivers)
@@ -811,26 +837,30 @@ class Engine:
             return
         with self._lock:
             self._ended = True
-            if self._recording:
-                self._laps.drop()
-                self._tell_last(at_exit)
-                self.native.step_end()
-            if self._open:
-                self._close_window(cut=None if self.want.everything
-                                   else "program")
-            self._take_leftovers()
-            for d in self.drivers:
-                try:
-                    where = d.rank()
-                    if where:
-                        self.native.set_rank(*where)
-                        break
-                except Exception:
-                    pass
-            self.choice.over()
-            self._tell()
-            if self._recording:
-                self.native.stop()
+            try:
+                self._end(at_exit)
+            finally:
+                if self._recording:
+                    self.native.stop()
+
+    def _end(self, at_exit):
+        if self._recording:
+            self._laps.drop()
+            self._tell_last(at_exit)
+            self.native.step_end()
+        if self._open:
+            self._close_window(cut=None if self.want.everything else "program")
+        self._take_leftovers()
+        for d in self.drivers:
+            try:
+                where = d.rank()
+                if where:
+                    self.native.set_rank(*where)
+                    break
+            except Exception:
+                pass
+        self.choice.over()
+        self._tell()
 
     def _take_leftovers(self):
         """Takes what a program's own profiler traced and nobody exported."""

@@ -27,6 +27,9 @@ class Direct:
 
     input_ended = input_begins
 
+    def takes_leftovers(self):
+        return False
+
     def foreign(self, driver, what):
         pass
 

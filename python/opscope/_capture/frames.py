@@ -34,16 +34,27 @@ def without_ours(trace):
 
 
 def clean(error):
-    """Takes our frames out of an exception and of those behind it."""
+    """Takes our frames out of an exception and of those behind it. Where that
+    cannot be done they stay."""
+    try:
+        _clean(error)
+    except Exception:
+        pass
+
+
+def _clean(error):
     seen, left = set(), [error]
     while left:
         e = left.pop()
         if not isinstance(e, BaseException) or id(e) in seen:
             continue
         seen.add(id(e))
-        e.__traceback__ = without_ours(e.__traceback__)
+        # not by its attribute: a class may refuse to have one set
+        BaseException.with_traceback(e, without_ours(e.__traceback__))
         left += [e.__cause__, e.__context__]
-        left += getattr(e, "exceptions", ())    # of a group
+        group = getattr(e, "exceptions", None)
+        if isinstance(group, tuple):
+            left += group
 
 
 def hide():

@@ -37,9 +37,7 @@ class Laps:
             return
         self.next = number + self._lengths.pop(0)
         queues = [d for d in drivers if d.has_queue()]
-        if queues:
-            for d in queues:
-                d.sync()
+        if queues and _are_idle(queues):
             self._span = self._native.async_begin(LAP)
 
     def drop(self):
@@ -55,7 +53,18 @@ class Laps:
         if span is None:
             return
         wait = self._native.async_begin(WAIT)
+        is_idle = _are_idle(drivers)
+        # a stretch tells nothing if the wait at its end outlasts it
+        for s in (wait, span) if is_idle else (span, wait):
+            self._native.async_end(s)
+
+
+def _are_idle(drivers):
+    """Waits for their devices. A computation that failed is the program's to
+    see."""
+    try:
         for d in drivers:
             d.sync()
-        self._native.async_end(wait)
-        self._native.async_end(span)
+    except Exception:
+        return False
+    return True

@@ -31,8 +31,9 @@ class Notes:
             return
         try:
             os.makedirs(self._folder, exist_ok=True)
+            # names of files need be no UTF-8
             with open(os.path.join(self._folder, "%d.notes" % os.getpid()),
-                      "a", encoding="utf-8") as f:
+                      "a", encoding="utf-8", errors="backslashreplace") as f:
                 f.write(text.replace("\n", " ") + "\n")
         except OSError:     # the disk may be full of what is being written
             self._unsaid.append(text)

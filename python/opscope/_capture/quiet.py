@@ -26,7 +26,9 @@ CHATTER = re.compile(rb"(\[rank\d+\]:)?("
 
 class Quiet:
     """Keeps what is written to stderr meanwhile, and hands on all but the
-    chatter. A crash inside loses no line of others: there is none by then."""
+    chatter. What other threads write is late by that; a process that dies
+    inside loses it. Nothing is raised: stderr may be closed, or nobody reads
+    it any more."""
 
     def __enter__(self):
         self._old = self._kept = -1
@@ -36,8 +38,14 @@ class Quiet:
             self._old = os.dup(2)
             os.dup2(self._kept, 2)
         except Exception:
-            pass
+            self._close()
         return self
+
+    def _close(self):
+        for fd in (self._old, self._kept):
+            if fd >= 0:
+                os.close(fd)
+        self._old = self._kept = -1
 
     def has(self, text):
         """Was this written meanwhile?"""
@@ -52,10 +60,14 @@ class Quiet:
             sys.stderr.flush()
         except Exception:
             pass
-        os.dup2(self._old, 2)
-        text = os.pread(self._kept, os.fstat(self._kept).st_size, 0)
-        for line in text.splitlines(True):
-            if not CHATTER.match(line):
-                os.write(2, line)
-        os.close(self._old)
-        os.close(self._kept)
+        try:
+            os.dup2(self._old, 2)
+            text = os.pread(self._kept, os.fstat(self._kept).st_size, 0)
+            rest = b"".join(line for line in text.splitlines(True)
+                            if not CHATTER.match(line))
+            while rest:
+                rest = rest[os.write(2, rest):]
+        except OSError:
+            pass
+        finally:
+            self._close()

@@ -208,12 +208,13 @@ class Driver:
         self._history = False       # we record what the allocator does
         self._where = None          # (rank, world), once it was known
         self._asks = 8              # signals at which that is asked
-        self._theirs = set()        # ids of the program's running profilers
+        self._theirs = weakref.WeakSet()    # the program's running profilers
         self._exporting = threading.local()
         self._unsaved = None        # the program's last trace, not exported
         self._worker = None         # the module that knows a loader's worker
         self._frames = None         # torch._C._dynamo.eval_frame
         self._calls = None
+        self._loader = None, None   # the first one, and what it is known by
         self._roles = Roles(None)   # of optimizers, in what the engine saw
         self._awaited = {}          # optimizers that are to step, by number
         self._trained = set()       # numbers of parameters that have one
@@ -229,7 +230,7 @@ class Driver:
         self._profiler = self._marker = self._thread = self._where = None
         self._running = self._history = False
         self._asks, self._blocks = 8, []
-        self._theirs, self._unsaved = set(), None
+        self._theirs, self._unsaved = weakref.WeakSet(), None
         self._in_step.depth = 0
         self._late, self._steady = False, None
         self._awaited.clear()
@@ -516,7 +517,7 @@ class Driver:
         know."""
         loader = getattr(it, "_opscope_loader", None)
         loader = loader() if loader is not None else None
-        loader = it if loader is None else loader
+        loader = self._role_of_loader(it if loader is None else loader)
         known = getattr(it, "_opscope_batches", None)
         if known is not None and it._num_yielded >= known:
             self._tell("ended", "loader", loader)
@@ -524,8 +525,25 @@ class Driver:
         self._tell("begins", "loader", loader)
         ours = not self._running    # torch's tracer has the wait in its trace
         if ours:
-            self.engine.input_begins()
+            self._tell_wait("input_begins")
         return loader, ours
+
+    def _role_of_loader(self, loader):
+        """A loader that is made anew for each epoch or file goes on where the
+        one before it ended, which is gone by then. Returns what they are known
+        by."""
+        last, role = self._loader
+        if last is None or (last() is not loader and last() is None):
+            role = role or Role()
+            self._loader = weakref.ref(loader), role
+        return role if self._loader[0]() is loader else loader
+
+    def _tell_wait(self, what):
+        try:
+            getattr(self.engine, what)()
+        except Exception as e:
+            self.engine.problem("a wait for a batch was not told: %s: %s"
+                                % (type(e).__name__, e))
 
     def _batch_is_there(self, asked, is_end):
         if asked is None:
@@ -534,7 +552,7 @@ class Driver:
         if is_end and hasattr(self.engine, "withdraw"):
             self._tell("withdraw", "loader", loader)
         if ours:
-            self.engine.input_ended()
+            self._tell_wait("input_ended")
 
     def _attach_calls(self, torch):
         """Calls of backward() and of models, until there is an optimizer. torch
@@ -625,7 +643,7 @@ class Driver:
     def _foreign(self, profiler, what):
         try:
             first = not self._theirs
-            self._theirs.add(id(profiler))
+            self._theirs.add(profiler)
             if first:
                 self.engine.foreign(self, what)
                 self.cancel()
@@ -643,9 +661,10 @@ class Driver:
 
     def _foreign_over(self, profiler):
         try:
-            if getattr(profiler, "kineto_results", None) is not None:
+            if (getattr(profiler, "kineto_results", None) is not None
+                    and self.engine.takes_leftovers()):
                 self._unsaved = profiler
-            self._theirs.discard(id(profiler))
+            self._theirs.discard(profiler)
             if not self._theirs:
                 self.engine.foreign_over(self)
         except Exception as e:
@@ -881,7 +900,8 @@ class Driver:
 
     def sync(self):
         for device in self._devices():
-            device.synchronize()
+            for i in _in_use(device):
+                device.synchronize(i)
 
     def rank(self):
         """(rank, world), as soon as torch.distributed knew it: at the end of a
@@ -893,6 +913,20 @@ class Driver:
         except Exception:
             pass
         return self._where
+
+
+class Role:
+    """What loaders are known by of which one goes on where another ended."""
+
+
+def _in_use(device):
+    """Which devices of a kind hold memory: to wait for one that the program
+    does not use would take some of it."""
+    reserved = getattr(device, "memory_reserved", None)
+    now = device.current_device()
+    if reserved is None:
+        return [now]
+    return [i for i in range(device.device_count()) if i == now or reserved(i)]
 
 
 def _never():

@@ -30,6 +30,8 @@ class _Loader:
         self._inner, self._told = inner, told
 
     def __getattr__(self, name):
+        if name == "_inner":    # a copy that was not made whole
+            raise AttributeError(name)
         return getattr(self._inner, name)
 
     def create_module(self, spec):
@@ -40,6 +42,12 @@ class _Loader:
         module.__spec__.loader = module.__loader__ = self._inner
         self._inner.exec_module(module)
         self._told(module)
+
+    # Python leaves frames of its own import machinery out of tracebacks, and
+    # warnings pass over them: an import that fails looks as it does without us
+    if hasattr(exec_module.__code__, "replace"):
+        exec_module.__code__ = exec_module.__code__.replace(
+            co_filename="<frozen importlib._bootstrap_external>")
 
 
 class _Finder:

@@ -121,6 +121,9 @@ class Engine:
         if self.open:
             self.close()
 
+    def takes_leftovers(self):
+        return any(e[0] == "foreign" for e in self.events)
+
     def foreign_over(self, who):
         self.events.append(("over",))
 
