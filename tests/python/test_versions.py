@@ -172,5 +172,25 @@ def test_programs_of_any_python_run_under_record():
             assert "sitecustomize" not in p.stderr, (version, p.stderr)
 
 
+def test_a_framework_that_cannot_be_imported_looks_as_without_us():
+    """The traceback, and the line that a warning is about."""
+    _need_extension()
+    broken = ("import warnings\nwarnings.warn('old', stacklevel=2)\n"
+              "def load():\n    raise OSError('libcudart.so')\nload()\n")
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "torch.py"), "w") as f:
+            f.write(broken)
+        program = os.path.join(folder, "p.py")
+        with open(program, "w") as f:
+            f.write("import torch\n")
+        for version, python in lib.pythons().items():
+            alone, recorded = (subprocess.run(
+                [*before, python, "-B", program], cwd=folder, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for before in ((), (OPSCOPE, "record", "-q", "--")))
+            assert recorded.stderr == alone.stderr, (version, recorded.stderr)
+            assert "p.py:1: UserWarning" in alone.stderr, alone.stderr
+
+
 if __name__ == "__main__":
     sys.exit(lib.run(sys.modules[__name__]))
