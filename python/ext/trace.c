@@ -10,7 +10,7 @@ enum { TOOL = 3 }; /* of sys.monitoring's six: 0 to 2 and 5 have owners */
 
 static PyObject *ids; /* a code object's address -> (number of its name, it) */
 static unsigned generation;    /* of switching on: odd while it is on */
-static PyObject *callbacks[4]; /* start, end, profile */
+static PyObject *callbacks[3]; /* start, end, profile */
 
 /* How many scopes the thread has open, of which switching-on. */
 static __thread unsigned depth, depth_of;

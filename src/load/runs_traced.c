@@ -281,7 +281,6 @@ static void order_captures(struct traced *p) {
 
 /* Makes one trace, that of the first capture, of all that a process left. */
 static int join_traced(struct traced *p, struct ops_err *e) {
-    struct loaded_file *first = p->v[0];
     struct source *own = &p->own->t->sources[0];
     order_captures(p);
     find_doubles(p);
@@ -289,7 +288,7 @@ static int join_traced(struct traced *p, struct ops_err *e) {
     put_aside(p);
     own->beside = true;
     if (p->own->t->oom) return fail_oom(e);
-    first = p->v[0];
+    struct loaded_file *first = p->v[0];
     for (size_t i = 0; i < p->n; i++) {
         struct source *s = &p->v[i]->t->sources[0];
         if (s->rank < 0) s->rank = own->rank;
