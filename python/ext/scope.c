@@ -4,10 +4,10 @@
  * A scope that is entered while an event loop runs may be left after other tasks
  * had the thread: it is a span of its own then, which may overlap others (see
  * ops_async), and never ends somebody else's scope. All others are scopes of
- * their thread, begun and ended by hand. */
+ * their thread, begun and ended by hand; one that is left on another thread (by
+ * a generator that went on there) stays open to the end of its own. */
 #include "native.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum { INLINE_ENTRIES = 2 };
 /* One time that the scope was entered and not left. */
 struct entry {
     struct ops_async async; /* gen 0: a scope of the thread */
-    pthread_t thread;       /* that entered it */
+    uint64_t thread;        /* that entered it */
     bool by_hand;
 };
 
@@ -29,6 +29,16 @@ struct scope {
 };
 
 static PyObject *get_running_loop; /* asyncio's, once that is imported */
+
+/* Returns the calling thread's number, which no later one gets: those that
+ * pthread_self() gives are used again. */
+static uint64_t this_thread(void) {
+    static uint64_t last;
+    static __thread uint64_t number;
+    if (UNLIKELY(number == 0))
+        number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return number;
+}
 
 /* Looks whether the program uses asyncio by now: a look into a dict, so that
  * the first task's first scope is seen to be one. */
@@ -99,7 +109,7 @@ static bool scope_enter(struct scope *s, bool async) {
     if (UNLIKELY(e == NULL)) return true;
     s->depth++;
     e->async.gen = 0;
-    e->thread = pthread_self();
+    e->thread = this_thread();
     e->by_hand = false;
     if (LIKELY(!OPS_ON_())) {
         if (UNLIKELY(OPS_STATE_() != 0) && !async) {
@@ -124,10 +134,10 @@ static bool scope_enter(struct scope *s, bool async) {
  * was entered elsewhere (by a generator that went on here) it is the last of
  * all. It becomes the last one. */
 static struct entry *own_entry(struct scope *s) {
-    pthread_t here = pthread_self();
+    uint64_t here = this_thread();
     unsigned last = s->depth - 1, i = last;
-    while (i > 0 && !pthread_equal(entry_at(s, i)->thread, here)) i--;
-    if (!pthread_equal(entry_at(s, i)->thread, here)) i = last;
+    while (i > 0 && entry_at(s, i)->thread != here) i--;
+    if (entry_at(s, i)->thread != here) i = last;
     struct entry own = *entry_at(s, i);
     for (; i < last; i++) *entry_at(s, i) = *entry_at(s, i + 1);
     *entry_at(s, last) = own;
@@ -139,7 +149,10 @@ static void scope_leave(struct scope *s) {
     struct entry *e = LIKELY(s->depth == 1) ? entry_at(s, 0) : own_entry(s);
     s->depth--;
     if (e->by_hand) {
-        if (OPS_STATE_() != 0) ops_end_();
+        /* what is innermost on another thread is not this one: a generator went
+         * on there, or was dropped there */
+        if (OPS_STATE_() != 0 && e->thread == this_thread())
+            ops_end_();
     } else if (UNLIKELY(e->async.gen != 0)) {
         ops_async_end(&e->async);
     }

@@ -350,6 +350,34 @@ def test_threads_leave_a_scope_in_any_order():
     assert rows["both"]["depth"] == rows["later"]["depth"] == 0, rows
 
 
+def test_a_scope_that_is_left_on_another_thread_ends_none_of_its():
+    """Where a generator is dropped or goes on; also on a thread that came in
+    the place of one that is over."""
+    def batches():
+        with opscope.scope("loading"):
+            yield 1
+
+    def use(batch, name):
+        with opscope.scope("outer" + name):
+            batch.close()
+            with opscope.scope("inner" + name):
+                pass
+
+    def on_a_thread(what, *args):
+        t = threading.Thread(target=what, args=args)
+        t.start()
+        t.join()
+    with Recorded() as r:
+        here, gone = batches(), batches()
+        next(here)
+        on_a_thread(use, here, "1")
+        on_a_thread(next, gone)
+        on_a_thread(use, gone, "2")
+    depth = {x["name"]: x["depth"] for x in r.rows("trace", top=0)}
+    for name in "12":
+        assert depth["inner" + name] == depth["outer" + name] + 1, depth
+
+
 def test_a_scope_does_not_keep_what_it_is_in():
     if opscope is None:
         raise lib.Skip("the extension is not built: %s" % WHY)
