@@ -376,6 +376,8 @@ OPS_API int ops_device_tracer_add_(const struct ops_device_tracer *t,
 OPS_API uint32_t ops_intern_(const char *name, uint32_t kind);
 OPS_API struct ops_scope_ ops_begin_(uint32_t name);
 OPS_API void ops_begin_by_hand_(uint32_t name);
+OPS_API struct ops_scope_ ops_begin_known_(uint32_t name);
+OPS_API bool ops_end_known_(struct ops_scope_ s, bool anywhere);
 OPS_API void ops_begin_off_(void);
 OPS_API void ops_scope_end_(struct ops_scope_ s);
 OPS_API void ops_end_(void);

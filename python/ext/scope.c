@@ -4,8 +4,9 @@
  * A scope that is entered while an event loop runs may be left after other tasks
  * had the thread: it is a span of its own then, which may overlap others (see
  * ops_async), and never ends somebody else's scope. All others are scopes of
- * their thread, begun and ended by hand; one that is left on another thread (by
- * a generator that went on there) stays open to the end of its own. */
+ * their thread, and known each, since generators leave them in any order; one
+ * that is left on another thread (by a generator that went on there) stays open
+ * to the end of its own. */
 #include "native.h"
 
 #include <stddef.h>
@@ -15,9 +16,10 @@ enum { INLINE_ENTRIES = 2 };
 
 /* One time that the scope was entered and not left. */
 struct entry {
-    struct ops_async async; /* gen 0: a scope of the thread */
-    uint64_t thread;        /* that entered it */
-    bool by_hand;
+    struct ops_async async;  /* gen 0: a scope of the thread */
+    uint64_t thread;         /* that entered it */
+    struct ops_scope_ known; /* if it is recorded */
+    bool unrecorded;         /* begun outside of a window: its end is told */
 };
 
 struct scope {
@@ -110,11 +112,13 @@ static bool scope_enter(struct scope *s, bool async) {
     s->depth++;
     e->async.gen = 0;
     e->thread = this_thread();
-    e->by_hand = false;
+    e->known = ops_scope_none_();
+    e->unrecorded = false;
+    trace_settle();
     if (LIKELY(!OPS_ON_())) {
         if (UNLIKELY(OPS_STATE_() != 0) && !async) {
             ops_begin_off_();
-            e->by_hand = true;
+            e->unrecorded = true;
         }
         return true;
     }
@@ -122,8 +126,7 @@ static bool scope_enter(struct scope *s, bool async) {
     if (async || in_event_loop()) {
         e->async = ops_async_begin_(id);
     } else {
-        ops_begin_by_hand_(id);
-        e->by_hand = true;
+        e->known = ops_begin_known_(id);
         if (UNLIKELY(s->args != NULL)) return put_args(s);
     }
     return true;
@@ -148,14 +151,17 @@ static void scope_leave(struct scope *s) {
     if (s->depth == 0) return; /* left more often than entered */
     struct entry *e = LIKELY(s->depth == 1) ? entry_at(s, 0) : own_entry(s);
     s->depth--;
-    if (e->by_hand) {
-        /* what is innermost on another thread is not this one: a generator went
-         * on there, or was dropped there */
-        if (OPS_STATE_() != 0 && e->thread == this_thread())
-            ops_end_();
-    } else if (UNLIKELY(e->async.gen != 0)) {
+    if (UNLIKELY(e->async.gen != 0)) {
         ops_async_end(&e->async);
+        return;
     }
+    /* it is not to be found on another thread: a generator went on there, or was
+     * dropped there */
+    if (OPS_STATE_() == 0 || e->thread != this_thread()) return;
+    trace_settle();
+    if (LIKELY(e->known.which != 0)) ops_end_known_(e->known, true);
+    else if (e->unrecorded) ops_end_();
+    trace_settle();
 }
 
 static PyObject *enter(PyObject *self, PyObject *none) {

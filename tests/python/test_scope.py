@@ -378,6 +378,23 @@ def test_a_scope_that_is_left_on_another_thread_ends_none_of_its():
         assert depth["inner" + name] == depth["outer" + name] + 1, depth
 
 
+def test_scopes_of_generators_that_take_turns_end_by_themselves():
+    def part(name):
+        with opscope.scope(name):
+            yield
+    with Recorded() as r:
+        first, second = part("first"), part("second")
+        next(first), next(second)
+        first.close()
+        with opscope.scope("between"):
+            pass
+        second.close()
+    rows = {x["name"]: (x["start_us"], x["start_us"] + x["dur_us"])
+            for x in r.rows("trace", top=0)}
+    assert rows["first"][1] <= rows["between"][0], rows
+    assert rows["second"][1] >= rows["between"][1], rows
+
+
 def test_a_scope_does_not_keep_what_it_is_in():
     if opscope is None:
         raise lib.Skip("the extension is not built: %s" % WHY)
@@ -600,6 +617,53 @@ void custom_op(int n) {
     for (int i = 0; i < n; i++) { OPS_SCOPE("custom_part"); }
 }
 """
+
+
+def test_functions_of_other_threads_end_when_nobody_looks_any_more():
+    """Nobody sees their ends: these scopes are none of theirs."""
+    from opscope import _opscope
+    inside, over = threading.Event(), threading.Event()
+
+    def leaf():
+        inside.set()
+        over.wait()
+
+    def work():
+        with opscope.scope("outer"):
+            leaf()
+            with opscope.scope("within"):
+                pass
+        with opscope.scope("behind"):
+            pass
+    with Recorded() as r:
+        opscope.step(0)
+        _opscope.trace_python(True)
+        t = threading.Thread(target=work)   # before 3.12 new ones alone
+        t.start()
+        inside.wait()
+        _opscope.trace_python(False)
+        over.set()
+        t.join()
+    when = {x["name"].split(" ")[-1].split(".")[-1]:
+            (x["start_us"], x["start_us"] + x["dur_us"])
+            for x in r.rows("trace", top=0)}
+    assert when["leaf"][1] <= when["within"][0], when
+    assert when["within"][1] <= when["outer"][1] <= when["work"][1], when
+    assert when["work"][1] <= when["behind"][0], when
+
+
+def test_functions_that_were_called_are_not_kept():
+    from opscope import _opscope
+    made = {}
+    exec("def once():\n    pass\n", made)
+    gone = weakref.ref(made["once"].__code__)
+    with Recorded():
+        _opscope.trace_python(True)
+        made["once"]()
+        _opscope.trace_python(False)
+    made.clear()
+    gc.collect()
+    assert gone() is None
 
 
 def test_functions_that_look_alike_keep_their_files():
