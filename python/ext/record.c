@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+/* Under OPSCOPE=1 the recorder starts when it is loaded. In a Python program the
+ * first step starts it, or start(): a loader's worker has none, and needs none.
+ * Taking the variable away meanwhile would disturb a getenv() of another
+ * thread. */
+OPS_API const char ops_starts_itself_[] = "the extension of Python";
+
 /* --- names ---------------------------------------------------------------- */
 
 /* Gives the number of a name, 0 with an exception if it is no text. */

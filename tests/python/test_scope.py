@@ -520,6 +520,42 @@ def test_any_kind_of_path_is_a_log_folder():
             assert len(prof.steps()) == 1
 
 
+def test_the_environment_neither_moves_a_recording_nor_changes():
+    """Whoever exports a log folder for `opscope record` gets what profile()
+    was told; another thread may read the environment at any time."""
+    told = {"OPSCOPE_LOGDIR": tempfile.gettempdir() + "/elsewhere",
+            "OPSCOPE_RUN": "another", "OPSCOPE_STEPS": "7",
+            "OPSCOPE_DEMAND": "1"}
+    os.environ.update(told)
+    before = dict(os.environ)
+    try:
+        with Recorded() as r:
+            opscope.step(3)
+        assert dict(os.environ) == before
+        assert [s["step"] for s in r.rows("steps")] == [3]
+        assert os.listdir(r.prof.folder)
+        assert not os.path.exists(told["OPSCOPE_LOGDIR"])
+    finally:
+        for name in told:
+            os.environ.pop(name, None)
+
+
+def test_importing_starts_nothing_and_leaves_the_environment_alone():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    code = """if True:
+        import os
+        os.putenv = os.unsetenv = None
+        import opscope
+        assert not opscope._opscope.started()
+        """
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-c", code], check=True,
+                       env={**os.environ, "PYTHONPATH": lib.PACKAGE,
+                            "OPSCOPE": "1", "OPSCOPE_LOGDIR": folder})
+        assert not os.listdir(folder)
+
+
 def test_threads_that_start_at_once_get_one_recording():
     won, refused, wrong = [], [], []
 
