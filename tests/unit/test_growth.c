@@ -6,6 +6,7 @@
 #include "tiny.h"
 
 #include "analyze/shared/phases.h"
+#include "load/runs_impl.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -280,6 +281,50 @@ static void grows_as_counted_launches(void **state) {
         fail_msg("counters of 8 times as many takes %.0f times as long", best);
 }
 
+/* Scopes of a program of which a framework traced n short pieces. */
+static double captures_cost(int64_t n) {
+    size_t files = (size_t)n + 1;
+    struct loaded_file *v = calloc(files, sizeof *v);
+    char(*paths)[40] = calloc(files, sizeof *paths);
+    struct ops_err e;
+    assert_non_null(v);
+    assert_non_null(paths);
+    for (size_t i = 0; i < files; i++) {
+        v[i] = (struct loaded_file){.t = tiny_new(false, false),
+                                    .path = paths[i],
+                                    .lo = 300 * (int64_t)i * US,
+                                    .hi = (300 * (int64_t)i + 5) * US};
+        trace_epoch(v[i].t, 0, 1000, true);
+        v[i].t->sources[0].pid = 1;
+        snprintf(paths[i], sizeof *paths, "h_1.step%zu.pt.trace.json.gz", i);
+    }
+    snprintf(paths[0], sizeof *paths, "h_1.xplane.pb");
+    v[0].t->sources[0].by_opscope = true;
+    uint32_t thread = tiny_thread(v[0].t, 1);
+    for (int64_t i = 0; i < 300 * n; i++)
+        tiny_span(v[0].t, thread, SPAN_OP, "scope", i, 1);
+    double start = cpu_now();
+    assert_int_equal(join_all_traced(v, files, &e), 0);
+    double took = cpu_now() - start;
+    assert_null(v[0].t); /* it went into that of the first capture */
+    trace_free(v[1].t);
+    free(paths);
+    free(v);
+    return took;
+}
+
+static void grows_as_captures_of_a_recording(void **state) {
+    (void)state;
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double one = captures_cost(FEW / 8) + 0.002;
+        double eight = captures_cost(FEW);
+        if (eight / one < best) best = eight / one;
+    }
+    if (best > BOUND)
+        fail_msg("8 times as many captures take %.0f times as long", best);
+}
+
 /* The mean over many devices is asked of their levels, that over a few of each
  * in turn: the answers are the same, to the picosecond. */
 static void sums_of_many_are_those_of_each(void **state) {
@@ -348,6 +393,7 @@ int main(void) {
         cmocka_unit_test(grows_as_many_allocators),
         cmocka_unit_test(grows_as_many_ranks),
         cmocka_unit_test(grows_as_counted_launches),
+        cmocka_unit_test(grows_as_captures_of_a_recording),
         cmocka_unit_test(grows_as_many_threads_alone),
         cmocka_unit_test(grows_as_many_instances_at_once),
         cmocka_unit_test(sums_of_many_are_those_of_each),
