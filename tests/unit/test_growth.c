@@ -6,6 +6,7 @@
 #include "tiny.h"
 
 #include "analyze/shared/phases.h"
+#include "base/facts.h"
 #include "load/runs_impl.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,6 +326,42 @@ static void grows_as_captures_of_a_recording(void **state) {
         fail_msg("8 times as many captures take %.0f times as long", best);
 }
 
+/* Steps that were told of, and markers of a capture: one of them lasts over all
+ * others, and what began behind the last step is none. */
+static double told_cost(int64_t n) {
+    struct loaded_file own = {.t = tiny_new(false, false)};
+    struct loaded_file capture = {.t = tiny_new(false, false)};
+    struct loaded_file *captures[] = {&capture};
+    trace_epoch(own.t, 0, 1000, true);
+    trace_epoch(capture.t, 0, 1000, true);
+    capture.hi = 30 * n * US;
+    uint32_t thread = tiny_thread(own.t, 1), steps = tiny_thread(capture.t, 1);
+    put_marker(capture.t, steps, 0, 0, 30 * n);
+    for (int64_t i = 0; i < n; i++) {
+        put_marker(own.t, thread, i, 10 * i, 30 * n - 10 * i);
+        tiny_span(own.t, thread, SPAN_OP, SPAN_STEP_OVER "0", 10 * i + 8, 0);
+        put_marker(capture.t, steps, i, 10 * i + 1, 7);
+        tiny_span(capture.t, steps, SPAN_OP, SPAN_NO_STEP, 10 * (n + i), 0);
+    }
+    double start = cpu_now();
+    assert_true(mend_told_steps(&own, captures, 1));
+    double took = cpu_now() - start;
+    trace_free(own.t);
+    trace_free(capture.t);
+    return took;
+}
+
+static void grows_as_steps_that_were_told_of(void **state) {
+    (void)state;
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double one = told_cost(4 * FEW) + 0.002, eight = told_cost(4 * MANY);
+        if (eight / one < best) best = eight / one;
+    }
+    if (best > BOUND)
+        fail_msg("8 times as many told steps take %.0f times as long", best);
+}
+
 /* The mean over many devices is asked of their levels, that over a few of each
  * in turn: the answers are the same, to the picosecond. */
 static void sums_of_many_are_those_of_each(void **state) {
@@ -394,6 +431,7 @@ int main(void) {
         cmocka_unit_test(grows_as_many_ranks),
         cmocka_unit_test(grows_as_counted_launches),
         cmocka_unit_test(grows_as_captures_of_a_recording),
+        cmocka_unit_test(grows_as_steps_that_were_told_of),
         cmocka_unit_test(grows_as_many_threads_alone),
         cmocka_unit_test(grows_as_many_instances_at_once),
         cmocka_unit_test(sums_of_many_are_those_of_each),
