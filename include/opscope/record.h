@@ -79,8 +79,9 @@ OPS_API const char *ops_record_version(void);
 
 /* --- start and stop ------------------------------------------------------ */
 
-/* 0 means the default of each member. The environment comes first: see
- * docs/recorder/library.md for OPSCOPE_LOGDIR and its neighbours. */
+/* 0 means the default of each member. The environment comes first, unless
+ * as_given says otherwise: see docs/recorder/library.md for OPSCOPE_LOGDIR and
+ * its neighbours. */
 struct ops_options {
     /* Which steps (numbers given to ops_step) to record; NULL: everything.
      *     "100..102"   "1,10,100"   "500.."   "every 50"   "every 50 for 3"
@@ -112,6 +113,11 @@ struct ops_options {
     bool no_machine;     /* do not sample RSS, page faults, CPU, GPU */
     bool no_fork;        /* children of fork() do not record */
     bool no_tsc;         /* clock_gettime() rather than the TSC */
+    /* logdir, run and steps are as they are given here, and OPSCOPE_LOGDIR,
+     * OPSCOPE_RUN and OPSCOPE_STEPS have no say. (Not in the padding that older
+     * programs left: it may hold anything.) */
+    bool as_given __attribute__((aligned(8)));
+    bool no_demand; /* leaves the file opscope.capture to somebody else */
 };
 
 /* Starts recording into logdir (made if need be; NULL: "."). Returns 0, or -1
@@ -376,6 +382,8 @@ OPS_API int ops_device_tracer_add_(const struct ops_device_tracer *t,
 OPS_API uint32_t ops_intern_(const char *name, uint32_t kind);
 OPS_API struct ops_scope_ ops_begin_(uint32_t name);
 OPS_API void ops_begin_by_hand_(uint32_t name);
+OPS_API struct ops_scope_ ops_begin_known_(uint32_t name);
+OPS_API bool ops_end_known_(struct ops_scope_ s, bool anywhere);
 OPS_API void ops_begin_off_(void);
 OPS_API void ops_scope_end_(struct ops_scope_ s);
 OPS_API void ops_end_(void);

@@ -72,6 +72,13 @@ int around_ready(PyObject *module);
 /* --- trace.c -------------------------------------------------------------- */
 
 extern PyMethodDef trace_methods[];
+extern unsigned trace_generation; /* of switching on: odd while it is on */
+void trace_settle_(void);
+/* Ends what the tracer has open on this thread and sees no end of any more. To
+ * be called before and after a scope begins or ends. */
+static inline void trace_settle(void) {
+    if (UNLIKELY(trace_generation != 0)) trace_settle_();
+}
 
 /* --- profile.c, result.c, arrow.c ----------------------------------------- */
 

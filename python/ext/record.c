@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+/* Under OPSCOPE=1 the recorder starts when it is loaded. In a Python program the
+ * first step starts it, or start(): a loader's worker has none, and needs none.
+ * Taking the variable away meanwhile would disturb a getenv() of another
+ * thread. */
+OPS_API const char ops_starts_itself_[] = "the extension of Python";
+
 /* --- names ---------------------------------------------------------------- */
 
 /* Gives the number of a name, 0 with an exception if it is no text. */
@@ -174,6 +180,7 @@ static PyObject *record_begin(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "O|O:begin", &name, &kind)) return NULL;
     if (kind != NULL && (k = record_kind(kind)) < 0) return NULL;
+    trace_settle();
     if (OPS_ON_()) {
         uint32_t id = name_id(name, (uint32_t)k, "the name of a scope");
         if (id == 0 && PyErr_Occurred()) return NULL;
@@ -188,6 +195,7 @@ PyDoc_STRVAR(end_doc, "end()\n--\n\n"
                       "Ends the innermost scope that begin() began.");
 static PyObject *record_end(PyObject *self, PyObject *none) {
     (void)self, (void)none;
+    trace_settle();
     ops_end();
     Py_RETURN_NONE;
 }
@@ -224,6 +232,7 @@ static PyObject *record_arg_call(PyObject *self, PyObject *args) {
     PyObject *key, *value;
     (void)self;
     if (!PyArg_ParseTuple(args, "UO:arg", &key, &value)) return NULL;
+    trace_settle();
     if (OPS_ON_() && !record_arg(key, value)) return NULL;
     Py_RETURN_NONE;
 }

@@ -4,10 +4,11 @@
  * A scope that is entered while an event loop runs may be left after other tasks
  * had the thread: it is a span of its own then, which may overlap others (see
  * ops_async), and never ends somebody else's scope. All others are scopes of
- * their thread, begun and ended by hand. */
+ * their thread, and known each, since generators leave them in any order; one
+ * that is left on another thread (by a generator that went on there) stays open
+ * to the end of its own. */
 #include "native.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -15,9 +16,10 @@ enum { INLINE_ENTRIES = 2 };
 
 /* One time that the scope was entered and not left. */
 struct entry {
-    struct ops_async async; /* gen 0: a scope of the thread */
-    pthread_t thread;       /* that entered it */
-    bool by_hand;
+    struct ops_async async;  /* gen 0: a scope of the thread */
+    uint64_t thread;         /* that entered it */
+    struct ops_scope_ known; /* if it is recorded */
+    bool unrecorded;         /* begun outside of a window: its end is told */
 };
 
 struct scope {
@@ -29,6 +31,16 @@ struct scope {
 };
 
 static PyObject *get_running_loop; /* asyncio's, once that is imported */
+
+/* Returns the calling thread's number, which no later one gets: those that
+ * pthread_self() gives are used again. */
+static uint64_t this_thread(void) {
+    static uint64_t last;
+    static __thread uint64_t number;
+    if (UNLIKELY(number == 0))
+        number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    return number;
+}
 
 /* Looks whether the program uses asyncio by now: a look into a dict, so that
  * the first task's first scope is seen to be one. */
@@ -99,12 +111,14 @@ static bool scope_enter(struct scope *s, bool async) {
     if (UNLIKELY(e == NULL)) return true;
     s->depth++;
     e->async.gen = 0;
-    e->thread = pthread_self();
-    e->by_hand = false;
+    e->thread = this_thread();
+    e->known = ops_scope_none_();
+    e->unrecorded = false;
+    trace_settle();
     if (LIKELY(!OPS_ON_())) {
         if (UNLIKELY(OPS_STATE_() != 0) && !async) {
             ops_begin_off_();
-            e->by_hand = true;
+            e->unrecorded = true;
         }
         return true;
     }
@@ -112,8 +126,7 @@ static bool scope_enter(struct scope *s, bool async) {
     if (async || in_event_loop()) {
         e->async = ops_async_begin_(id);
     } else {
-        ops_begin_by_hand_(id);
-        e->by_hand = true;
+        e->known = ops_begin_known_(id);
         if (UNLIKELY(s->args != NULL)) return put_args(s);
     }
     return true;
@@ -124,10 +137,10 @@ static bool scope_enter(struct scope *s, bool async) {
  * was entered elsewhere (by a generator that went on here) it is the last of
  * all. It becomes the last one. */
 static struct entry *own_entry(struct scope *s) {
-    pthread_t here = pthread_self();
+    uint64_t here = this_thread();
     unsigned last = s->depth - 1, i = last;
-    while (i > 0 && !pthread_equal(entry_at(s, i)->thread, here)) i--;
-    if (!pthread_equal(entry_at(s, i)->thread, here)) i = last;
+    while (i > 0 && entry_at(s, i)->thread != here) i--;
+    if (entry_at(s, i)->thread != here) i = last;
     struct entry own = *entry_at(s, i);
     for (; i < last; i++) *entry_at(s, i) = *entry_at(s, i + 1);
     *entry_at(s, last) = own;
@@ -138,11 +151,17 @@ static void scope_leave(struct scope *s) {
     if (s->depth == 0) return; /* left more often than entered */
     struct entry *e = LIKELY(s->depth == 1) ? entry_at(s, 0) : own_entry(s);
     s->depth--;
-    if (e->by_hand) {
-        if (OPS_STATE_() != 0) ops_end_();
-    } else if (UNLIKELY(e->async.gen != 0)) {
+    if (UNLIKELY(e->async.gen != 0)) {
         ops_async_end(&e->async);
+        return;
     }
+    /* it is not to be found on another thread: a generator went on there, or was
+     * dropped there */
+    if (OPS_STATE_() == 0 || e->thread != this_thread()) return;
+    trace_settle();
+    if (LIKELY(e->known.which != 0)) ops_end_known_(e->known, true);
+    else if (e->unrecorded) ops_end_();
+    trace_settle();
 }
 
 static PyObject *enter(PyObject *self, PyObject *none) {

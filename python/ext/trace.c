@@ -9,17 +9,38 @@
 enum { TOOL = 3 }; /* of sys.monitoring's six: 0 to 2 and 5 have owners */
 
 static PyObject *ids; /* a code object's address -> (number of its name, it) */
-static unsigned generation;    /* of switching on: odd while it is on */
-static PyObject *callbacks[4]; /* start, end, profile */
+static PyObject *callbacks[3]; /* start, end, profile */
+unsigned trace_generation;
 
-/* How many scopes the thread has open, of which switching-on. */
+enum { KNOWN = 256 }; /* frames of a thread: deeper ones end from the top */
+
+/* The frames that the thread has open, and of which switching-on. */
+static __thread struct ops_scope_ known[KNOWN];
 static __thread unsigned depth, depth_of;
 
+/* Ends the innermost frame. Returns false where scopes are open inside of it,
+ * and they are to be over first. */
+static bool end_frame(bool anywhere) {
+    unsigned at = depth - 1;
+    if (at >= KNOWN && OPS_STATE_() != 0) ops_end_();
+    if (at < KNOWN && !ops_end_known_(known[at], anywhere)) return false;
+    depth = at;
+    return true;
+}
+
+/* Other threads than that which switched it off had frames open then, whose
+ * ends nobody saw. */
+void trace_settle_(void) {
+    if (depth_of == trace_generation) return;
+    while (depth > 0 && end_frame(false)) continue;
+    if (depth == 0) depth_of = trace_generation;
+}
+
+/* What the thread still has open of an older switching-on ends now. */
 static void fix_thread(void) {
-    if (depth_of != generation) {
-        depth = 0;
-        depth_of = generation;
-    }
+    if (depth_of == trace_generation) return;
+    while (depth > 0) end_frame(true);
+    depth_of = trace_generation;
 }
 
 static PyObject *attribute(PyObject *of, const char *name) {
@@ -91,21 +112,20 @@ static uint32_t id_of(PyObject *code) {
 }
 
 static void begins(PyObject *code) {
-    if (!(generation & 1)) return;
+    if (!(trace_generation & 1)) return;
     fix_thread();
-    if (!OPS_ON_()) return;
-    uint32_t id = id_of(code);
-    if (id != 0) ops_begin_by_hand_(id);
-    else ops_begin_off_(); /* its end finds this one */
+    uint32_t id = OPS_ON_() ? id_of(code) : 0;
+    if (depth < KNOWN)
+        known[depth] = id != 0 ? ops_begin_known_(id) : ops_scope_none_();
+    else if (id != 0) ops_begin_by_hand_(id);
+    else if (OPS_STATE_() != 0) ops_begin_off_(); /* its end finds this one */
     depth++;
 }
 
 static void ends(void) {
-    if (!(generation & 1)) return;
+    if (!(trace_generation & 1)) return;
     fix_thread();
-    if (depth == 0) return; /* it was called before we looked */
-    depth--;
-    if (OPS_STATE_() != 0) ops_end_();
+    if (depth > 0) end_frame(true); /* else it was called before we looked */
 }
 
 /* sys.monitoring's callbacks: (code, offset, ...). */
@@ -221,23 +241,21 @@ static PyObject *trace_python(PyObject *self, PyObject *flag) {
     int on = PyObject_IsTrue(flag);
     (void)self;
     if (on < 0) return NULL;
-    if (on == (int)(generation & 1)) Py_RETURN_NONE;
+    if (on == (int)(trace_generation & 1)) Py_RETURN_NONE;
     if (ids == NULL) ids = PyDict_New();
     for (int i = 0; i < 3 && ids != NULL; i++)
         if (callbacks[i] == NULL)
             callbacks[i] = PyCFunction_NewEx(&inner[i], NULL, NULL);
     if (ids == NULL || callbacks[2] == NULL) return NULL;
-    if (!on) { /* what this thread has open ends here */
-        fix_thread();
-        while (depth > 0) ends();
-    }
-    generation++;
+    trace_generation++;
+    trace_settle(); /* what this thread has open ends here */
     int rc = by_monitoring(on);
     if (rc == 0) rc = by_profile(on);
     if (rc < 0) {
-        generation++;
+        trace_generation++;
         return NULL;
     }
+    if (!on) PyDict_Clear(ids); /* code would be kept for good */
     Py_RETURN_NONE;
 }
 

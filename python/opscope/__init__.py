@@ -18,16 +18,10 @@ import os as _os
 from ._python import explained as _explained, refuse as _refuse
 
 _refuse()
-# Loading the recorder under this variable starts it. In a Python program the
-# first step does, or start(): a loader's worker has none, and needs none.
-_told = _os.environ.pop("OPSCOPE", None)
 try:
     from . import _opscope
 except ImportError as e:
     raise _explained(e)
-finally:
-    if _told is not None:
-        _os.environ["OPSCOPE"] = _told
 
 from ._opscope import Error, scope  # noqa: E402
 from .reading import Profile, Result, analyses, open  # noqa: E402

@@ -131,12 +131,36 @@ static void take_file(int dir, const char *name, struct shown *s,
     unlinkat(dir, name, 0);
 }
 
-/* Is "<host>_<process>.step<N>..." in the folder, a capture? */
+static bool ends_with(const char *name, const char *end) {
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* Is it "<host>_<process>.step<N>" with the end of a profile's name? One that
+ * was being written when the process died ends otherwise, and a host's name may
+ * have ".step" in it. */
+static bool is_capture(const char *name) {
+    static const char *const ends[] = {".pt.trace.json.gz", ".pt.trace.json",
+                                       ".xplane.pb", ".run_metadata.pb",
+                                       ".pickle"};
+    static const char digits[] = "0123456789", mark[] = ".step";
+    bool is_whole = false, has_step = false;
+    for (size_t i = 0; i < COUNT(ends); i++)
+        is_whole |= ends_with(name, ends[i]);
+    for (const char *at = name; (at = strstr(at, mark)) != NULL;) {
+        const char *pid = at;
+        while (pid > name && strchr(digits, pid[-1]) != NULL) pid--;
+        at += sizeof mark - 1;
+        has_step |= pid > name && pid[-1] == '_' && strspn(pid, digits) > 0 &&
+                    strspn(at, digits) > 0;
+    }
+    return is_whole && has_step;
+}
+
 static bool has_capture(DIR *d) {
     struct dirent *at;
     bool found = false;
-    while (!found && (at = readdir(d)) != NULL)
-        found = strstr(at->d_name, ".step") != NULL;
+    while (!found && (at = readdir(d)) != NULL) found = is_capture(at->d_name);
     rewinddir(d);
     return found;
 }

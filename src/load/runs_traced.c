@@ -30,12 +30,19 @@ enum {
     ENOUGH_BEFORE = 10, /* before the capture */
 };
 
+/* When something was traced, ps of the recording's epoch. */
+struct stretch {
+    __int128 lo, hi;
+};
+
 /* What one process left: its own recording, and captures by its framework. */
 struct traced {
     struct loaded_file *own;
     struct loaded_file **v; /* the captures, at last in order of time */
     size_t n, cap;
-    int64_t from; /* ps of own: before it no step was one */
+    int64_t from;         /* ps of own: before it no step was one */
+    struct stretch *when; /* in order, apart from each other */
+    size_t nwhen;
 };
 
 /* Is this the name of a capture of the process that made that recording? */
@@ -70,17 +77,44 @@ static __int128 moved(const struct trace *from, const struct trace *to,
     return ts + ((__int128)from->epoch_ns - to->epoch_ns) * PS_PER_NS;
 }
 
+static int by_begin(const void *a, const void *b) {
+    const struct stretch *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+/* Lists when captures were taken, by time and apart. What only touches stays
+ * apart: an instant between the two is in neither. Returns false if out of
+ * memory. */
+static bool list_stretches(struct traced *p) {
+    struct stretch *v = malloc((p->n + 1) * sizeof *v);
+    size_t last = 0;
+    if (v == NULL) return false;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct loaded_file *c = p->v[i];
+        v[i].lo = moved(c->t, p->own->t, c->lo);
+        v[i].hi = moved(c->t, p->own->t, c->hi);
+    }
+    qsort(v, p->n, sizeof *v, by_begin);
+    for (size_t i = 1; i < p->n; i++) {
+        if (v[i].lo >= v[last].hi) v[++last] = v[i];
+        else if (v[i].hi > v[last].hi) v[last].hi = v[i].hi;
+    }
+    p->when = v;
+    p->nwhen = p->n > 0 ? last + 1 : 0;
+    return true;
+}
+
 /* Was that row of the recording inside of a capture, at least in part? */
 static bool was_traced(const struct traced *p, row_id r) {
     const struct trace *own = p->own->t;
     int64_t ts = own->spans.ts[r];
-    for (size_t i = 0; i < p->n; i++) {
-        const struct loaded_file *c = p->v[i];
-        if (ts < moved(c->t, own, c->hi) &&
-            ts + own->spans.dur[r] > moved(c->t, own, c->lo))
-            return true;
+    size_t lo = 0, hi = p->nwhen; /* the first that is not over */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (p->when[mid].hi <= ts) lo = mid + 1;
+        else hi = mid;
     }
-    return false;
+    return lo < p->nwhen && p->when[lo].lo < ts + own->spans.dur[r];
 }
 
 static int by_start(const void *a, const void *b) {
@@ -281,7 +315,6 @@ static void order_captures(struct traced *p) {
 
 /* Makes one trace, that of the first capture, of all that a process left. */
 static int join_traced(struct traced *p, struct ops_err *e) {
-    struct loaded_file *first = p->v[0];
     struct source *own = &p->own->t->sources[0];
     order_captures(p);
     find_doubles(p);
@@ -289,7 +322,7 @@ static int join_traced(struct traced *p, struct ops_err *e) {
     put_aside(p);
     own->beside = true;
     if (p->own->t->oom) return fail_oom(e);
-    first = p->v[0];
+    struct loaded_file *first = p->v[0];
     for (size_t i = 0; i < p->n; i++) {
         struct source *s = &p->v[i]->t->sources[0];
         if (s->rank < 0) s->rank = own->rank;
@@ -375,9 +408,11 @@ int join_all_traced(struct loaded_file *v, size_t n, struct ops_err *e) {
         }
         if (!mend_told_steps(&v[i], p.v, p.n)) oom = true;
         if (oom) rc = fail_oom(e);
+        if (rc == 0 && !list_stretches(&p)) rc = fail_oom(e);
         if (rc == 0 && p.n > 0) rc = join_traced(&p, e);
         else if (rc == 0 && placed) measure(&p);
         free(p.v);
+        free(p.when);
     }
     return rc;
 }

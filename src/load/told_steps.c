@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step of the recording, or an instant that tells of one. */
+/* A step, or an instant of the recording that tells of one. */
 struct mark {
     int64_t ts;
     row_id row;
+    row_id longest; /* of the capture: which up to here ends last */
     bool is_step;
 };
 
@@ -27,12 +28,10 @@ struct marks {
     size_t n, cap;
 };
 
-/* A capture's markers by time, and how far they have been gone through: what is
- * told comes by time, too. */
+/* A capture and its markers of steps, by time. */
 struct capture {
     struct loaded_file *file;
     struct marks markers;
-    size_t at;
 };
 
 /* What was told of a step that lay there in the recording. */
@@ -66,16 +65,28 @@ static int by_time(const void *a, const void *b) {
     return y->is_step - x->is_step;
 }
 
-/* Lists steps and what tells of them, by time. Returns false if out of
- * memory. */
-static bool list_marks(const struct trace *t, struct marks *out) {
+/* Lists steps by time, with what tells of them or without. Returns false if out
+ * of memory. */
+static bool list_marks(const struct trace *t, bool told, struct marks *out) {
     for (row_id r = 0; r < t->spans.n; r++) {
         bool step = is_step(t, r);
-        if (!step && !tells(strs_text(&t->strs, t->spans.name[r]))) continue;
+        if (!step && !(told && tells(strs_text(&t->strs, t->spans.name[r]))))
+            continue;
         if (!VEC_ROOM(out->v, out->n, out->cap)) return false;
-        out->v[out->n++] = (struct mark){t->spans.ts[r], r, step};
+        out->v[out->n++] = (struct mark){t->spans.ts[r], r, r, step};
     }
     if (out->n > 1) qsort(out->v, out->n, sizeof *out->v, by_time);
+    return true;
+}
+
+/* Lists a capture's markers. Returns false if out of memory. */
+static bool list_markers(const struct trace *t, struct marks *out) {
+    if (!list_marks(t, false, out)) return false;
+    for (size_t i = 1; i < out->n; i++) {
+        row_id longest = out->v[i - 1].longest;
+        if (span_end(t, longest) > span_end(t, out->v[i].row))
+            out->v[i].longest = longest;
+    }
     return true;
 }
 
@@ -100,33 +111,47 @@ static void mend(struct trace *t, row_id r, const struct told *told,
     if (over < ts + *dur) *dur = over > ts ? over - ts : 0;
 }
 
+/* Is row r of the capture a marker of what lies at [ts, end), by more than half
+ * of the shorter one, and of more of it than *most? Then that is what it
+ * shares. */
+static bool is_better(const struct trace *t, row_id r, int64_t ts, int64_t end,
+                      int64_t *most) {
+    int64_t lo = t->spans.ts[r], hi = span_end(t, r);
+    int64_t least = (hi - lo < end - ts ? hi - lo : end - ts) / 2;
+    if (lo < ts) lo = ts;
+    if (hi > end) hi = end;
+    if (!is_step(t, r) || hi - lo <= least || hi - lo <= *most) return false;
+    *most = hi - lo;
+    return true;
+}
+
 /* Returns the capture's marker of what lies at [ts, end): that which shares
- * most of its time, and more than half of the shorter one; or ROW_NONE. Clocks
- * of two recorders differ by microseconds. */
-static row_id marker_at(struct capture *c, int64_t ts, int64_t end) {
+ * most of its time, or ROW_NONE. Clocks of two recorders differ by
+ * microseconds. Of all that began before, that which ends last shares most, and
+ * it alone is looked at: there may be any number of them. */
+static row_id marker_at(const struct capture *c, int64_t ts, int64_t end) {
     const struct trace *t = c->file->t;
     const struct marks *m = &c->markers;
     row_id best = ROW_NONE;
     int64_t most = 0;
-    while (c->at < m->n && span_end(t, m->v[c->at].row) <= ts) c->at++;
-    for (size_t i = c->at; i < m->n && m->v[i].ts < end; i++) {
-        int64_t lo = m->v[i].ts, hi = span_end(t, m->v[i].row);
-        int64_t least = (hi - lo < end - ts ? hi - lo : end - ts) / 2;
-        if (lo < ts) lo = ts;
-        if (hi > end) hi = end;
-        if (!is_step(t, m->v[i].row) || hi - lo <= least || hi - lo <= most)
-            continue;
-        most = hi - lo;
-        best = m->v[i].row;
+    size_t i = 0, past = m->n;
+    while (i < past) {
+        size_t mid = i + (past - i) / 2;
+        if (m->v[mid].ts < ts) i = mid + 1;
+        else past = mid;
     }
+    if (i > 0 && is_better(t, m->v[i - 1].longest, ts, end, &most))
+        best = m->v[i - 1].longest;
+    for (; i < m->n && m->v[i].ts < end; i++)
+        if (is_better(t, m->v[i].row, ts, end, &most)) best = m->v[i].row;
     return best;
 }
 
-static bool is_last_step(const struct capture *c, row_id r) {
+static bool is_last_step(struct capture *c, row_id r) {
     const struct trace *t = c->file->t;
-    size_t i = c->markers.n;
-    while (i > 0 && !is_step(t, c->markers.v[i - 1].row)) i--;
-    return i == 0 || c->markers.v[i - 1].ts <= t->spans.ts[r];
+    struct marks *m = &c->markers;
+    while (m->n > 0 && !is_step(t, m->v[m->n - 1].row)) m->n--;
+    return m->n == 0 || m->v[m->n - 1].ts <= t->spans.ts[r];
 }
 
 static void mend_capture(struct capture *c, const struct loaded_file *own,
@@ -154,7 +179,7 @@ static struct capture *captures_new(struct loaded_file **files, size_t n) {
     bool ok = v != NULL;
     for (size_t i = 0; ok && i < n; i++) {
         v[i].file = files[i];
-        ok = list_marks(files[i]->t, &v[i].markers);
+        ok = list_markers(files[i]->t, &v[i].markers);
     }
     if (ok) return v;
     captures_free(v, n);
@@ -166,7 +191,7 @@ bool mend_told_steps(struct loaded_file *own, struct loaded_file **captures,
     struct trace *t = own->t;
     struct marks m = {0};
     struct capture *v = captures_new(captures, n);
-    bool ok = v != NULL && list_marks(t, &m);
+    bool ok = v != NULL && list_marks(t, true, &m);
     for (size_t i = 0; ok && i < m.n; i++) {
         if (!m.v[i].is_step) continue;
         row_id r = m.v[i].row;
@@ -177,6 +202,8 @@ bool mend_told_steps(struct loaded_file *own, struct loaded_file **captures,
             add_told(t, m.v[next].row, &told);
         if (next == i + 1) continue;
         mend(t, r, &told, told.over);
+        /* else each of many that overlap would look at the same markers */
+        if (next < m.n && told.end > m.v[next].ts) told.end = m.v[next].ts;
         for (size_t k = 0; k < n; k++) mend_capture(&v[k], own, &told);
     }
     for (size_t i = 0; ok && i < m.n; i++)

@@ -447,7 +447,7 @@ static void watch(struct session *s, uint64_t now) {
     if (now - fl.last_watch_ns >= WATCH_NS) {
         fl.last_watch_ns = now;
         /* a user made this file: that is a request, and it is removed */
-        if (!s->set.no_demand &&
+        if (!s->set.o.no_demand &&
             unlinkat(s->paths.logdir, "opscope.capture", 0) == 0)
             asked = true;
         housekeeping(s, now);

@@ -28,6 +28,7 @@ static const struct option {
     ROW(world, FORM_INT),         ROW(host, FORM_TEXT),
     ROW(run, FORM_TEXT),          ROW(no_machine, FORM_FLAG),
     ROW(no_fork, FORM_FLAG),      ROW(no_tsc, FORM_FLAG),
+    ROW(as_given, FORM_FLAG),     ROW(no_demand, FORM_FLAG),
 #undef ROW
 };
 

@@ -292,7 +292,6 @@ static __attribute__((noinline)) void close_other(struct rec_ring *r,
 static void close_below(struct rec_ring *r, uint32_t i, uint64_t end) {
     struct rec_frame *f = &r->frames[i];
     uint32_t from = f->args, to = f[1].args;
-    count_abandoned(r);
     if (has_room(r)) close_long(r, f, to, end);
     memmove(r->args + from, r->args + to, r->args_top - to);
     for (uint32_t k = i; k + 1 < r->depth; k++) {
@@ -312,7 +311,10 @@ static void close_abandoned(struct rec_ring *r) {
         for (uint32_t k = i + 1; k < r->depth && r->frames[i].where != 0; k++)
             if (r->frames[k].where == r->frames[i].where) last = k;
         uint64_t end = r->frames[last].time;
-        for (uint32_t k = i; k < last; k++) close_below(r, i, end);
+        for (uint32_t k = i; k < last; k++) {
+            count_abandoned(r);
+            close_below(r, i, end);
+        }
     }
 }
 
@@ -378,11 +380,15 @@ begin(uint32_t name, uint64_t where, bool block) {
     return (struct ops_scope_){which(now), gen};
 }
 
-/* Begin the scope of a block, and one that ops_end() ends, anywhere. */
+/* Begin the scope of a block; one that ops_end() ends, anywhere; and one that
+ * ops_end_known_() ends, anywhere. */
 struct ops_scope_ ops_begin_(uint32_t name) {
     return begin(name, WHERE(), true);
 }
 void ops_begin_by_hand_(uint32_t name) { begin(name, 0, false); }
+struct ops_scope_ ops_begin_known_(uint32_t name) {
+    return begin(name, 0, false);
+}
 
 /* inside: the ring was entered already. */
 static __attribute__((noinline)) void end_slow(struct ops_scope_ s,
@@ -450,6 +456,42 @@ void ops_end_(void) {
         ; /* begun before the window, when this thread had no ring yet */
     else close_by_hand(r, now);
     leave();
+}
+
+/* Ends a scope that is not the innermost, and leaves those inside of it open:
+ * they end by themselves, and may outlast it. */
+static void take_out(struct rec_ring *r, uint32_t one, uint64_t now) {
+    uint32_t at = r->depth < REC_FRAMES ? r->depth : REC_FRAMES;
+    while (at > 0 && which(r->frames[at - 1].time) != one) at--;
+    if (at == 0) {
+        close_other(r, one, now); /* counts it */
+        return;
+    }
+    while (r->depth > REC_FRAMES) abandon(r, now); /* they have no frames */
+    if (at == r->depth) {
+        close_frame(r, now);
+        return;
+    }
+    uint16_t *begins = r->unrecorded_begins;
+    begins[at - 1] = (uint16_t)(begins[at - 1] + begins[at]);
+    for (uint32_t k = at; k < r->depth; k++) begins[k] = begins[k + 1];
+    begins[r->depth] = 0;
+    close_below(r, at - 1, now);
+}
+
+/* Ends a scope of this thread that ops_begin_known_() began; one that is not
+ * the innermost only if it may be anywhere. Tells whether it did, or there was
+ * nothing to end. */
+bool ops_end_known_(struct ops_scope_ s, bool anywhere) {
+    uint64_t now = rec_ticks();
+    if (s.which == 0 || rec_self.gen != s.gen || enter_ring(s.gen) == NULL)
+        return true;
+    struct rec_ring *r = rec_self.ring;
+    bool top = is_top(r, s.which);
+    if (LIKELY(top)) close_frame(r, now);
+    else if (anywhere) take_out(r, s.which, now);
+    leave();
+    return top || anywhere;
 }
 
 /* --- arguments ----------------------------------------------------------- */

@@ -408,10 +408,15 @@ int ops_start_(uint32_t abi, const char *logdir, const struct ops_options *o,
     return result;
 }
 
+/* Who brings the library along and starts it when the time has come defines
+ * this, as Python's extension does. */
+extern OPS_API const char ops_starts_itself_[] __attribute__((weak));
+
 /* Starts recording under `opscope record` from the beginning, whether or not
  * the program will call ops_start; its own start then finds it started. */
 static __attribute__((constructor)) void start_by_environment(void) {
-    if (settings_automatic()) ops_start(NULL, NULL);
+    if (settings_automatic() && ops_starts_itself_ == NULL)
+        ops_start(NULL, NULL);
 }
 
 void session_child(void) {

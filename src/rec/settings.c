@@ -46,14 +46,16 @@ static bool env_is(const char *name, const char *value) {
 
 static void environment(struct settings *set, const char **logdir) {
     struct ops_options *o = &set->o;
-    if (env("OPSCOPE_LOGDIR") != NULL) *logdir = env("OPSCOPE_LOGDIR");
-    if (env("OPSCOPE_RUN") != NULL) o->run = env("OPSCOPE_RUN");
-    if (env("OPSCOPE_STEPS") != NULL) o->steps = env("OPSCOPE_STEPS");
+    if (!o->as_given) {
+        if (env("OPSCOPE_LOGDIR") != NULL) *logdir = env("OPSCOPE_LOGDIR");
+        if (env("OPSCOPE_RUN") != NULL) o->run = env("OPSCOPE_RUN");
+        if (env("OPSCOPE_STEPS") != NULL) o->steps = env("OPSCOPE_STEPS");
+    }
     if (env_is("OPSCOPE_FLIGHT", "1")) o->flight = true;
     if (env_is("OPSCOPE_MACHINE", "0")) o->no_machine = true;
     if (env_is("OPSCOPE_TSC", "0")) o->no_tsc = true;
     if (env_is("OPSCOPE_FORK", "0")) o->no_fork = true;
-    if (env_is("OPSCOPE_DEMAND", "0")) set->no_demand = true;
+    if (env_is("OPSCOPE_DEMAND", "0")) o->no_demand = true;
     if (env("OPSCOPE_SIGNAL") != NULL) o->signal = atoi(env("OPSCOPE_SIGNAL"));
     if (env("OPSCOPE_SHM") != NULL)
         keep(set, set->memory, sizeof set->memory, env("OPSCOPE_SHM"),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What was asked for: ops_options with the defaults filled in, and before both
- * the environment, so that `opscope record` has the last word.
+ * the environment, so that `opscope record` has the last word; but the first
+ * three of those below have no say if the program asks for that (as_given).
  *
- *     OPSCOPE=1           start when the program is loaded; OPSCOPE=0: never
  *     OPSCOPE_LOGDIR      the log folder
  *     OPSCOPE_RUN         the run's folder in it
  *     OPSCOPE_STEPS       which steps
+ *     OPSCOPE=1           start when the program is loaded; OPSCOPE=0: never
  *     OPSCOPE_FLIGHT=1    flight recorder
  *     OPSCOPE_SIGNAL      a number: dumps, or captures on demand
  *     OPSCOPE_RING_BYTES, OPSCOPE_MEMORY_BYTES
@@ -29,7 +30,6 @@ struct settings {
     uint64_t launch;       /* which `opscope record` we are under, or 0 */
     bool automatic;        /* started by the environment at load */
     bool child;            /* of a fork: named by its pid */
-    bool no_demand;        /* another one in the process takes the file */
     const char *wrong;     /* a text that there is no room for; or NULL */
 };
 

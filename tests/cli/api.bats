@@ -260,7 +260,8 @@ check_foreign() {
         tr '\n' ' ' | diff - <(printf '%s ' 3 4 5)
     # every member of the struct has its row
     for o in $(awk '/^struct ops_options/,/^}/' include/opscope/record.h |
-               sed 's|/\*.*||' | sed -n 's/^    [a-z].* \**\(.*\);.*/\1/p' |
+               sed 's|/\*.*||; s| __attribute__.*;|;|' |
+               sed -n 's/^    [a-z].* \**\(.*\);.*/\1/p' |
                tr -d ',') demand_steps rank; do
         run "$dir/foreign" "$lib" "$dir/x" "$o=-1x"
         case $o in

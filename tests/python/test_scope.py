@@ -350,6 +350,51 @@ def test_threads_leave_a_scope_in_any_order():
     assert rows["both"]["depth"] == rows["later"]["depth"] == 0, rows
 
 
+def test_a_scope_that_is_left_on_another_thread_ends_none_of_its():
+    """Where a generator is dropped or goes on; also on a thread that came in
+    the place of one that is over."""
+    def batches():
+        with opscope.scope("loading"):
+            yield 1
+
+    def use(batch, name):
+        with opscope.scope("outer" + name):
+            batch.close()
+            with opscope.scope("inner" + name):
+                pass
+
+    def on_a_thread(what, *args):
+        t = threading.Thread(target=what, args=args)
+        t.start()
+        t.join()
+    with Recorded() as r:
+        here, gone = batches(), batches()
+        next(here)
+        on_a_thread(use, here, "1")
+        on_a_thread(next, gone)
+        on_a_thread(use, gone, "2")
+    depth = {x["name"]: x["depth"] for x in r.rows("trace", top=0)}
+    for name in "12":
+        assert depth["inner" + name] == depth["outer" + name] + 1, depth
+
+
+def test_scopes_of_generators_that_take_turns_end_by_themselves():
+    def part(name):
+        with opscope.scope(name):
+            yield
+    with Recorded() as r:
+        first, second = part("first"), part("second")
+        next(first), next(second)
+        first.close()
+        with opscope.scope("between"):
+            pass
+        second.close()
+    rows = {x["name"]: (x["start_us"], x["start_us"] + x["dur_us"])
+            for x in r.rows("trace", top=0)}
+    assert rows["first"][1] <= rows["between"][0], rows
+    assert rows["second"][1] >= rows["between"][1], rows
+
+
 def test_a_scope_does_not_keep_what_it_is_in():
     if opscope is None:
         raise lib.Skip("the extension is not built: %s" % WHY)
@@ -475,6 +520,42 @@ def test_any_kind_of_path_is_a_log_folder():
             assert len(prof.steps()) == 1
 
 
+def test_the_environment_neither_moves_a_recording_nor_changes():
+    """Whoever exports a log folder for `opscope record` gets what profile()
+    was told; another thread may read the environment at any time."""
+    told = {"OPSCOPE_LOGDIR": tempfile.gettempdir() + "/elsewhere",
+            "OPSCOPE_RUN": "another", "OPSCOPE_STEPS": "7",
+            "OPSCOPE_DEMAND": "1"}
+    os.environ.update(told)
+    before = dict(os.environ)
+    try:
+        with Recorded() as r:
+            opscope.step(3)
+        assert dict(os.environ) == before
+        assert [s["step"] for s in r.rows("steps")] == [3]
+        assert os.listdir(r.prof.folder)
+        assert not os.path.exists(told["OPSCOPE_LOGDIR"])
+    finally:
+        for name in told:
+            os.environ.pop(name, None)
+
+
+def test_importing_starts_nothing_and_leaves_the_environment_alone():
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    code = """if True:
+        import os
+        os.putenv = os.unsetenv = None
+        import opscope
+        assert not opscope._opscope.started()
+        """
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-c", code], check=True,
+                       env={**os.environ, "PYTHONPATH": lib.PACKAGE,
+                            "OPSCOPE": "1", "OPSCOPE_LOGDIR": folder})
+        assert not os.listdir(folder)
+
+
 def test_threads_that_start_at_once_get_one_recording():
     won, refused, wrong = [], [], []
 
@@ -572,6 +653,53 @@ void custom_op(int n) {
     for (int i = 0; i < n; i++) { OPS_SCOPE("custom_part"); }
 }
 """
+
+
+def test_functions_of_other_threads_end_when_nobody_looks_any_more():
+    """Nobody sees their ends: these scopes are none of theirs."""
+    from opscope import _opscope
+    inside, over = threading.Event(), threading.Event()
+
+    def leaf():
+        inside.set()
+        over.wait()
+
+    def work():
+        with opscope.scope("outer"):
+            leaf()
+            with opscope.scope("within"):
+                pass
+        with opscope.scope("behind"):
+            pass
+    with Recorded() as r:
+        opscope.step(0)
+        _opscope.trace_python(True)
+        t = threading.Thread(target=work)   # before 3.12 new ones alone
+        t.start()
+        inside.wait()
+        _opscope.trace_python(False)
+        over.set()
+        t.join()
+    when = {x["name"].split(" ")[-1].split(".")[-1]:
+            (x["start_us"], x["start_us"] + x["dur_us"])
+            for x in r.rows("trace", top=0)}
+    assert when["leaf"][1] <= when["within"][0], when
+    assert when["within"][1] <= when["outer"][1] <= when["work"][1], when
+    assert when["work"][1] <= when["behind"][0], when
+
+
+def test_functions_that_were_called_are_not_kept():
+    from opscope import _opscope
+    made = {}
+    exec("def once():\n    pass\n", made)
+    gone = weakref.ref(made["once"].__code__)
+    with Recorded():
+        _opscope.trace_python(True)
+        made["once"]()
+        _opscope.trace_python(False)
+    made.clear()
+    gc.collect()
+    assert gone() is None
 
 
 def test_functions_that_look_alike_keep_their_files():

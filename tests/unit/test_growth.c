@@ -6,6 +6,8 @@
 #include "tiny.h"
 
 #include "analyze/shared/phases.h"
+#include "base/facts.h"
+#include "load/runs_impl.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -280,6 +282,86 @@ static void grows_as_counted_launches(void **state) {
         fail_msg("counters of 8 times as many takes %.0f times as long", best);
 }
 
+/* Scopes of a program of which a framework traced n short pieces. */
+static double captures_cost(int64_t n) {
+    size_t files = (size_t)n + 1;
+    struct loaded_file *v = calloc(files, sizeof *v);
+    char(*paths)[40] = calloc(files, sizeof *paths);
+    struct ops_err e;
+    assert_non_null(v);
+    assert_non_null(paths);
+    for (size_t i = 0; i < files; i++) {
+        v[i] = (struct loaded_file){.t = tiny_new(false, false),
+                                    .path = paths[i],
+                                    .lo = 300 * (int64_t)i * US,
+                                    .hi = (300 * (int64_t)i + 5) * US};
+        trace_epoch(v[i].t, 0, 1000, true);
+        v[i].t->sources[0].pid = 1;
+        snprintf(paths[i], sizeof *paths, "h_1.step%zu.pt.trace.json.gz", i);
+    }
+    snprintf(paths[0], sizeof *paths, "h_1.xplane.pb");
+    v[0].t->sources[0].by_opscope = true;
+    uint32_t thread = tiny_thread(v[0].t, 1);
+    for (int64_t i = 0; i < 300 * n; i++)
+        tiny_span(v[0].t, thread, SPAN_OP, "scope", i, 1);
+    double start = cpu_now();
+    assert_int_equal(join_all_traced(v, files, &e), 0);
+    double took = cpu_now() - start;
+    assert_null(v[0].t); /* it went into that of the first capture */
+    trace_free(v[1].t);
+    free(paths);
+    free(v);
+    return took;
+}
+
+static void grows_as_captures_of_a_recording(void **state) {
+    (void)state;
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double one = captures_cost(FEW / 8) + 0.002;
+        double eight = captures_cost(FEW);
+        if (eight / one < best) best = eight / one;
+    }
+    if (best > BOUND)
+        fail_msg("8 times as many captures take %.0f times as long", best);
+}
+
+/* Steps that were told of, and markers of a capture: one of them lasts over all
+ * others, and what began behind the last step is none. */
+static double told_cost(int64_t n) {
+    struct loaded_file own = {.t = tiny_new(false, false)};
+    struct loaded_file capture = {.t = tiny_new(false, false)};
+    struct loaded_file *captures[] = {&capture};
+    trace_epoch(own.t, 0, 1000, true);
+    trace_epoch(capture.t, 0, 1000, true);
+    capture.hi = 30 * n * US;
+    uint32_t thread = tiny_thread(own.t, 1), steps = tiny_thread(capture.t, 1);
+    put_marker(capture.t, steps, 0, 0, 30 * n);
+    for (int64_t i = 0; i < n; i++) {
+        put_marker(own.t, thread, i, 10 * i, 30 * n - 10 * i);
+        tiny_span(own.t, thread, SPAN_OP, SPAN_STEP_OVER "0", 10 * i + 8, 0);
+        put_marker(capture.t, steps, i, 10 * i + 1, 7);
+        tiny_span(capture.t, steps, SPAN_OP, SPAN_NO_STEP, 10 * (n + i), 0);
+    }
+    double start = cpu_now();
+    assert_true(mend_told_steps(&own, captures, 1));
+    double took = cpu_now() - start;
+    trace_free(own.t);
+    trace_free(capture.t);
+    return took;
+}
+
+static void grows_as_steps_that_were_told_of(void **state) {
+    (void)state;
+    double best = 1e9;
+    for (int i = 0; i < TRIES && best > BOUND; i++) {
+        double one = told_cost(4 * FEW) + 0.002, eight = told_cost(4 * MANY);
+        if (eight / one < best) best = eight / one;
+    }
+    if (best > BOUND)
+        fail_msg("8 times as many told steps take %.0f times as long", best);
+}
+
 /* The mean over many devices is asked of their levels, that over a few of each
  * in turn: the answers are the same, to the picosecond. */
 static void sums_of_many_are_those_of_each(void **state) {
@@ -348,6 +430,8 @@ int main(void) {
         cmocka_unit_test(grows_as_many_allocators),
         cmocka_unit_test(grows_as_many_ranks),
         cmocka_unit_test(grows_as_counted_launches),
+        cmocka_unit_test(grows_as_captures_of_a_recording),
+        cmocka_unit_test(grows_as_steps_that_were_told_of),
         cmocka_unit_test(grows_as_many_threads_alone),
         cmocka_unit_test(grows_as_many_instances_at_once),
         cmocka_unit_test(sums_of_many_are_those_of_each),

@@ -784,17 +784,11 @@ class Engine:
         self._recording = True
         if self.is_child:
             self._end_with_process()
-        steps = os.environ.pop("OPSCOPE_STEPS", None)
-        os.environ["OPSCOPE_DEMAND"] = "0"      # the engine looks for the file
-        try:
-            self.native.start(self.logdir,
-                              "no_fork=1&run=" + quote(self.run))
+        try:    # the engine looks for the file of a demand
+            self.native.start(self.logdir, "as_given=1&no_demand=1&no_fork=1"
+                              "&run=" + quote(self.run))
         except Exception as e:
             self.problem("opscope's recorder could not be started: %s" % e)
-        finally:
-            del os.environ["OPSCOPE_DEMAND"]
-            if steps is not None:
-                os.environ["OPSCOPE_STEPS"] = steps
 
     def _end_with_process(self):
         """multiprocessing ends children of fork() without atexit."""
