@@ -147,7 +147,7 @@ class Engine:
         elif source.kind == "loader" and source is self.lead and self._began:
             self._step_over()   # what follows an epoch is none of its steps
 
-    def ends(self, kind, key):
+    def seen_over(self, kind, key):
         """A unit of work is over whose begin nobody could see."""
         if (kind, key) not in self.sources:
             source = self._new_source(kind, key)

@@ -339,7 +339,7 @@ class LateCalls:
                 return
             if self.driver.is_pending:
                 self.driver.start_pending()
-            engine.ends("call", key)
+            engine.seen_over("call", key)
         except Exception:
             pass
 
