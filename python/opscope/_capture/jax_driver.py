@@ -132,9 +132,15 @@ class Driver:
 
         @functools.wraps(start)
         def new_start(log_dir, *args, **kwargs):
+            before = driver._their_folder, driver._their_files
             if not driver._ours:
                 driver._they_start(log_dir)
-            return start(log_dir, *args, **kwargs)
+            try:
+                return start(log_dir, *args, **kwargs)
+            except BaseException:
+                # what ran until now still does
+                driver._their_folder, driver._their_files = before
+                raise
 
         @functools.wraps(stop)
         def new_stop(*args, **kwargs):

@@ -290,25 +290,49 @@ class Driver:
         @functools.wraps(start)
         def new_start(logdir, options=None):
             # Keras warms the profiler up with an empty folder
+            before = driver._theirs
             if not driver._ours and logdir:
-                driver._theirs = logdir
-                driver.engine.foreign(driver, "tf.profiler")
-            return start(logdir, options)
+                driver._they_start(logdir)
+            try:
+                return start(logdir, options)
+            except BaseException:
+                driver._theirs = before     # what ran until now still does
+                raise
 
         @functools.wraps(stop)
         def new_stop(save=True):
-            value = stop(save)
-            logdir, driver._theirs = driver._theirs, None
-            if logdir and save:
-                path = files.newest_below(str(logdir), ".xplane.pb")
-                if path:
-                    driver.engine.adopt(path)
-                driver.engine.foreign_over(driver)
-            return value
+            is_saved = False
+            try:
+                value = stop(save)
+                is_saved = save
+                return value
+            finally:
+                driver._they_stopped(is_saved)
         profiler_v2.start, profiler_v2.stop = new_start, new_stop
         public = self.tf.profiler.experimental
         for name, new in (("start", new_start), ("stop", new_stop)):
             setattr(public, name, new)
+
+    def _they_start(self, logdir):
+        try:
+            self._theirs = logdir
+            self.engine.foreign(self, "tf.profiler")
+        except Exception as e:
+            self.engine.problem("tensorflow: %s" % e)
+
+    def _they_stopped(self, is_saved):
+        """Their profiler is off, also where its profile could not be
+        written."""
+        try:
+            logdir, self._theirs = self._theirs, None
+            if logdir and is_saved:
+                path = files.newest_below(str(logdir), ".xplane.pb")
+                if path:
+                    self.engine.adopt(path)
+            if logdir:
+                self.engine.foreign_over(self)
+        except Exception as e:
+            self.engine.problem("tensorflow: %s" % e)
 
     # --- tracing --------------------------------------------------------------
 

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Drivers without their frameworks: what they do where a framework's profiler
+fails. Modules of a few lines stand where the frameworks' own would."""
+
+import os
+import sys
+import tempfile
+import types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import lib  # noqa: E402
+
+
+def _load():
+    """The drivers by themselves: the extension is not needed for them."""
+    package = types.ModuleType("opscope")
+    package.__path__ = [os.path.join(lib.ROOT, "python", "opscope")]
+    sys.modules["opscope"] = package
+    from opscope._capture import jax_driver, tf_driver
+    return jax_driver, tf_driver
+
+
+jax_driver, tf_driver = _load()
+
+
+class Engine:
+    """Takes the place of the engine: writes down what it is told."""
+
+    def __init__(self, folder=""):
+        self.folder, self.told = folder, []
+
+    def problem(self, text):
+        self.told.append(text)
+
+    def foreign(self, driver, what):
+        self.told.append("foreign")
+        raise RuntimeError("the engine fails")
+
+    def foreign_over(self, driver):
+        self.told.append("over")
+
+    def adopt(self, path):
+        self.told.append(os.path.basename(path))
+
+
+class Profiler:
+    """A framework's profiler, one at a time, as its module has it."""
+
+    def __init__(self):
+        self.on = self.fails = False
+
+    def start(self, folder, *args, **kwargs):
+        if self.on:
+            raise OSError("only one at a time")
+        self.on = True
+
+    def stop(self, save=True):
+        self.on = False
+        if self.fails:
+            raise OSError("it could not be written")
+
+
+def _module(name, **what):
+    """Has the name imported as a module of these."""
+    module = types.ModuleType(name)
+    vars(module).update(what)
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    if parent:
+        setattr(sys.modules.get(parent) or _module(parent), last, module)
+    return module
+
+
+def _of_tensorflow(engine):
+    p, driver = Profiler(), tf_driver.Driver(engine)
+    module = _module("tensorflow.python.profiler.profiler_v2",
+                     start=p.start, stop=p.stop)
+    driver.tf = types.SimpleNamespace(profiler=types.SimpleNamespace(
+        experimental=types.SimpleNamespace()))
+    driver._watch_profiler()
+    return p, module.start, module.stop, lambda: driver._theirs
+
+
+def _of_jax(engine):
+    p, driver = Profiler(), jax_driver.Driver(engine)
+    module = _module("jax._src.profiler", start_trace=p.start,
+                     stop_trace=p.stop)
+    driver.jax = types.SimpleNamespace(profiler=module)
+    driver._watch_profiler()
+    return (p, module.start_trace, module.stop_trace,
+            lambda: driver._their_folder)
+
+
+def _raised(call, *args):
+    try:
+        call(*args)
+    except OSError as e:
+        return str(e)
+    return None
+
+
+def _goes_on(of):
+    """The program sees what its profiler says, and nothing of ours; what it
+    has on is known whatever failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine()
+        p, start, stop, theirs = of(engine)
+        assert _raised(start, folder) is None and theirs() == folder
+        assert "the engine fails" in engine.told[-1], engine.told
+        assert _raised(start, "other") == "only one at a time"
+        assert theirs() == folder, theirs()
+        p.fails = True
+        assert _raised(stop) == "it could not be written"
+        assert theirs() is None and engine.told[-1] == "over", engine.told
+        p.on = True
+        assert _raised(start, folder) is not None and theirs() is None
+
+
+def test_a_profiler_of_tensorflow_that_fails_is_the_programs_to_see():
+    _goes_on(_of_tensorflow)
+
+
+def test_a_profiler_of_jax_that_fails_is_the_programs_to_see():
+    _goes_on(_of_jax)
+
+
+if __name__ == "__main__":
+    sys.exit(lib.run(sys.modules[__name__]))
