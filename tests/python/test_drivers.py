@@ -3,9 +3,11 @@
 """Drivers without their frameworks: what they do where a framework's profiler
 fails. Modules of a few lines stand where the frameworks' own would."""
 
+import contextlib
 import os
 import sys
 import tempfile
+import threading
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -124,6 +126,60 @@ def test_a_profiler_of_tensorflow_that_fails_is_the_programs_to_see():
 
 def test_a_profiler_of_jax_that_fails_is_the_programs_to_see():
     _goes_on(_of_jax)
+
+
+class Session:
+    """A session of JAX's profiler, and where JAX keeps it."""
+
+    def __init__(self):
+        self.lock, self.profile_session = threading.Lock(), None
+        self.fails = False
+
+    def start_trace(self, folder, **options):
+        if self.profile_session is not None:
+            raise OSError("only one at a time")
+        self.profile_session = self
+
+    def stop(self):
+        if self.fails:
+            raise OSError("no trace")
+        return b"trace"
+
+    def reset(self):
+        self.profile_session = None
+
+
+def _with_session(folder):
+    """A driver whose JAX has such sessions, and JAX's state."""
+    state, driver = Session(), jax_driver.Driver(Engine(folder))
+    module = _module("jax._src.profiler", _profile_state=state,
+                     start_trace=state.start_trace)
+    driver.jax = types.SimpleNamespace(profiler=module)
+    driver._annotation = lambda *args, **kwargs: contextlib.nullcontext()
+    return driver, state
+
+
+def test_a_session_of_jax_that_fails_to_stop_is_not_left():
+    with tempfile.TemporaryDirectory() as folder:
+        driver, state = _with_session(folder)
+        driver.start(1)
+        state.fails = True
+        assert _raised(driver.stop, os.path.join(folder, "x")) == "no trace"
+        assert state.profile_session is None and not os.listdir(folder)
+
+
+def test_a_session_of_jax_that_cannot_be_used_is_not_left():
+    with tempfile.TemporaryDirectory() as folder:
+        driver, state = _with_session(folder)
+
+        def no_annotation(*args, **kwargs):
+            raise OSError("no annotation")
+        driver._annotation = no_annotation
+        assert _raised(driver.start, 1) == "no annotation"
+        assert state.profile_session is None and not os.listdir(folder)
+        state.profile_session = theirs = object()
+        assert _raised(driver.start, 1) == "only one at a time"
+        assert state.profile_session is theirs
 
 
 if __name__ == "__main__":

@@ -216,19 +216,24 @@ class Driver:
         os.makedirs(self.engine.folder, exist_ok=True)
         self._folder = tempfile.mkdtemp(prefix=".jax-",
                                         dir=self.engine.folder)
-        self._ours = True
+        self._ours, is_on = True, False
         try:
             with Quiet():
                 self.jax.profiler.start_trace(self._folder,
                                               **self._options())
+            is_on = True
+            with self._annotation(frames.LISTED, frames=self._frames):
+                pass
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+            folder, self._folder = self._folder, None
+            try:
+                if is_on:   # nobody would stop it, and the program could not
+                    self._stop_tracer()     # trace any more
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         finally:
             self._ours = False
-        with self._annotation(frames.LISTED, frames=self._frames):
-            pass
 
     def mark(self, step):
         """Written for JAX's tracer of Python, which sees each call. The marker
@@ -307,10 +312,7 @@ class Driver:
         self._ours = True
         path = stem + ".xplane.pb"
         try:
-            with Quiet():
-                data = self._stop_session()
-                if data is None:
-                    self.jax.profiler.stop_trace()
+            data = self._stop_tracer()
             if data is not None:
                 return [files.write_whole(path, data)]
             found = files.newest_below(folder, ".xplane.pb")
@@ -323,6 +325,15 @@ class Driver:
             self._unsaid.clear()
             shutil.rmtree(folder, ignore_errors=True)
 
+    def _stop_tracer(self):
+        """Stops JAX's tracer. Returns the trace as bytes, or None where JAX
+        wrote a file."""
+        with Quiet():
+            data = self._stop_session()
+            if data is None:
+                self.jax.profiler.stop_trace()
+        return data
+
     def _stop_session(self):
         """The trace as bytes, without the JSON that JAX would write beside
         it; None where this version does not give them."""
@@ -333,11 +344,13 @@ class Driver:
                 not hasattr(state, "reset"):
             return None
         with state.lock:
-            data = session.stop()
-            state.reset()
-            clear = getattr(inner, "clear_metadata", None)
-            if clear is not None:
-                clear()
+            try:
+                data = session.stop()
+            finally:    # a session that is left is in the program's way
+                state.reset()
+                clear = getattr(inner, "clear_metadata", None)
+                if clear is not None:
+                    clear()
         return data if isinstance(data, bytes) else None
 
     # --- the device and the job --------------------------------------------
