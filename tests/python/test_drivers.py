@@ -182,5 +182,26 @@ def test_a_session_of_jax_that_cannot_be_used_is_not_left():
         assert state.profile_session is theirs
 
 
+def test_a_child_of_fork_traces_with_jax_for_itself():
+    with tempfile.TemporaryDirectory() as folder:
+        driver, state = _with_session(folder)
+        driver.start(1)
+        child = Engine(folder)
+        driver.forked(child)
+        assert driver.engine is child and driver.stop("none") == []
+        driver.start(1)
+        path = os.path.join(folder, "child")
+        assert driver.stop(path) == [path + ".xplane.pb"]
+
+
+def test_a_child_of_fork_has_nothing_of_what_tensorflow_traces():
+    driver, child = tf_driver.Driver(Engine()), Engine()
+    driver._session, driver._tracing = object(), True
+    driver._inside.depth = 1
+    driver.forked(child)
+    assert driver.engine is child and not driver._tracing
+    assert driver.stop("none") == [] and not driver._inside.depth
+
+
 if __name__ == "__main__":
     sys.exit(lib.run(sys.modules[__name__]))

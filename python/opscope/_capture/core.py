@@ -16,6 +16,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from urllib.parse import quote
 
 from . import leader
@@ -61,6 +62,13 @@ def host_name():
     """The host's name as it stands in the names of files."""
     name = os.environ.get("OPSCOPE_HOST") or os.uname().nodename or "host"
     return "".join(c if c.isalnum() or c in "-._" else "_" for c in name)
+
+
+def _end_at_exit(engine):
+    """The process is about to exit: ends an engine, given weakly."""
+    engine = engine()
+    if engine is not None:
+        engine.end(at_exit=True)
 
 
 class Engine:
@@ -756,8 +764,7 @@ class Engine:
         if self._recording or self._ended:
             return
         self._recording = True
-        if self.is_child:
-            self._end_with_process()
+        self._end_with_process()
         steps = os.environ.pop("OPSCOPE_STEPS", None)
         os.environ["OPSCOPE_DEMAND"] = "0"      # the engine looks for the file
         try:
@@ -771,10 +778,16 @@ class Engine:
                 os.environ["OPSCOPE_STEPS"] = steps
 
     def _end_with_process(self):
-        """multiprocessing ends children of fork() without atexit."""
+        """multiprocessing ends a process that it made by fork() without
+        atexit, whoever made the engine there; one that it spawned comes here
+        a little earlier than to atexit."""
         util = sys.modules.get("multiprocessing.util")
-        if util is not None:
-            util.Finalize(None, self.end, exitpriority=100)
+        process = sys.modules.get("multiprocessing.process")
+        if util is None or not (self.is_child or process.parent_process()):
+            return
+        # an engine that is gone by then leaves nothing behind
+        util.Finalize(self, _end_at_exit, (weakref.ref(self),),
+                      exitpriority=100)
 
     def open_now(self):
         """Opens the window before any step was seen (profile without
@@ -859,6 +872,9 @@ class Engine:
                 self._notes.write(text)
 
     def forked(self):
-        """A child of fork(): it has no window and no tracer of ours."""
-        self._ended = True
-        self._open = False
+        """A child of fork(): it has no window and no tracer of ours, and none
+        of the threads of which one may hold the lock. Whoever still calls
+        this engine finds nothing to do."""
+        self._ended, self._open, self._recording = True, False, False
+        self._lock = threading.RLock()
+        self.sources, self.lead, self._began, self._on = {}, None, 0, []

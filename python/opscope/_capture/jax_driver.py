@@ -38,6 +38,7 @@ class Driver:
         self._folder = None
         self._their_folder = None
         self._their_files = set()
+        self._of_parent = []    # of a parent's tracing, never to be ended
 
     @property
     def engine(self):
@@ -49,6 +50,21 @@ class Driver:
         self.is_pending = False
         if self._late is not None:
             self._late.on()
+
+    def forked(self, engine):
+        """In a child of fork(): what is traced is traced in the parent. Its
+        session stays in reach: to end it here would be to wait for threads
+        that are not. The child may trace by one of its own."""
+        state = getattr(sys.modules.get("jax._src.profiler"),
+                        "_profile_state", None)
+        self._of_parent += (self._marker, self._wait, self._unsaid,
+                            getattr(state, "profile_session", None))
+        if self._folder is not None and hasattr(state, "reset"):
+            state.reset()
+        self._folder = self._their_folder = None
+        self._marker = self._wait = self._program_marks = None
+        self._unsaid, self._is_guess, self._ours = [], False, False
+        self.engine = engine
 
     # --- steps --------------------------------------------------------------
 

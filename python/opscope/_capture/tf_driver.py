@@ -50,6 +50,18 @@ class Driver:
         self._sizes = weakref.WeakKeyDictionary()   # of datasets, in batches
         self._memory = None
         self._warm = False
+        self._of_parent = []    # of a parent's tracing, never to be ended
+
+    def forked(self, engine):
+        """In a child of fork(): what is traced is traced in the parent. Its
+        session stays in reach: to end it here would be to wait for threads
+        that are not."""
+        self._of_parent += self._session, self._marker, self._memory
+        self.engine = engine
+        self._session = self._folder = self._marker = self._memory = None
+        self._theirs = self._program_marks = None
+        self._tracing, self._marking, self._metadata = False, False, []
+        self._inside = _Inside()
 
     # --- steps --------------------------------------------------------------
 

@@ -71,6 +71,33 @@ assert p.folder and not p.problems, p.problems
 """, "torch")
 
 
+def test_a_forked_child_has_a_profile_of_its_own():
+    """Its parent's tracer is on, of which it has nothing."""
+    _python("""
+import multiprocessing, torch, opscope
+torch.set_num_threads(1)
+def train(n):
+    m = torch.nn.Linear(8, 1)
+    o = torch.optim.SGD(m.parameters(), lr=.1)
+    for _ in range(n):
+        o.zero_grad(); m(torch.ones(4, 8)).sum().backward(); o.step()
+def child():
+    with opscope.profile("child", steps="3..5") as p:
+        train(10)
+    assert not p.problems, p.problems
+    assert [r.step for r in p.steps()] == [3, 4, 5], p.steps()
+    assert p.ops(name="aten::addmm")[0].calls == 3
+with opscope.profile("parent") as p:
+    train(5)
+    w = multiprocessing.get_context("fork").Process(target=child)
+    w.start()
+    w.join()
+    assert w.exitcode == 0, w.exitcode
+    train(5)
+assert p.ops(name="aten::addmm")[0].calls == 10
+""", "torch")
+
+
 def test_the_callback_of_keras():
     _python("""
 import numpy as np, tensorflow as tf, opscope
