@@ -753,7 +753,7 @@ def test_what_a_fork_leaves_of_an_engine_waits_for_nobody():
         heard.append((d.log, e.native.steps))
     t = threading.Thread(target=program, daemon=True)
     t.start()
-    t.join(20)
+    t.join(60)
     assert not t.is_alive() and heard[0] == heard[1], heard
 
 

@@ -222,7 +222,7 @@ assert [r.step for r in cb.open().steps()] == [10, 11, 12], cb.open().steps()
 def test_the_callback_of_hugging_face():
     _python("""
 import torch, opscope
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 class M(torch.nn.Module):
     def __init__(self):
         super().__init__(); self.l = torch.nn.Linear(8, 1)
@@ -233,8 +233,23 @@ cb = opscope.transformers.Callback("logs", steps="10..12")
 args = TrainingArguments(output_dir="o", per_device_train_batch_size=8,
     num_train_epochs=1, report_to=[], use_cpu=True, save_strategy="no",
     disable_tqdm=True)
-Trainer(model=M(), args=args, train_dataset=data, callbacks=[cb]).train()
+def train(*callbacks):
+    Trainer(model=M(), args=args, train_dataset=data,
+            callbacks=list(callbacks)).train()
+train(cb)
 assert [r.step for r in cb.open().steps()] == [10, 11, 12], cb.open().steps()
+class Dies(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        raise KeyboardInterrupt
+dead = opscope.transformers.Callback("dead")
+try:
+    train(dead, Dies())
+    raise AssertionError("it did not die")
+except KeyboardInterrupt:
+    pass
+cb = opscope.transformers.Callback("again", steps="5..6")
+train(cb)
+assert [r.step for r in cb.open().steps()] == [5, 6], cb.open().steps()
 """, "torch", "transformers", "accelerate")
 
 
