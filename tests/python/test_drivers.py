@@ -20,11 +20,11 @@ def _load():
     package = types.ModuleType("opscope")
     package.__path__ = [os.path.join(lib.ROOT, "python", "opscope")]
     sys.modules["opscope"] = package
-    from opscope._capture import jax_driver, tf_driver
-    return jax_driver, tf_driver
+    from opscope._capture import jax_driver, keras_hook, tf_driver
+    return jax_driver, keras_hook, tf_driver
 
 
-jax_driver, tf_driver = _load()
+jax_driver, keras_hook, tf_driver = _load()
 
 
 class Engine:
@@ -35,6 +35,12 @@ class Engine:
 
     def problem(self, text):
         self.told.append(text)
+
+    def begins(self, kind, key):
+        self.told.append(key)
+
+    def ended(self, kind, key):
+        self.told.append(key)
 
     def foreign(self, driver, what):
         self.told.append("foreign")
@@ -201,6 +207,80 @@ def test_a_child_of_fork_has_nothing_of_what_tensorflow_traces():
     driver.forked(child)
     assert driver.engine is child and not driver._tracing
     assert driver.stop("none") == [] and not driver._inside.depth
+
+
+def _around(inner, before, after):
+    """Takes the place of the extension's."""
+    def call(*args, **kwargs):
+        token, function, args, kwargs = before(args, kwargs) or (
+            None, inner, args, kwargs)
+        value = function(*args, **(kwargs or {}))
+        if token is not None and after is not None:
+            after(token, None, value)
+        return value
+    return call
+
+
+class Thing:
+    """Any object of a framework."""
+    model = None
+
+    def __call__(self):
+        pass
+
+    on_train_batch_begin = on_train_batch_end = __call__
+
+
+def _is_not_another_one(make, use, engine):
+    """What is made where another one was is told of as another one; what is
+    used again, as the same."""
+    keys, where = [], set()
+    while len(keys) < 1000:
+        thing = make()
+        engine.told.clear()
+        use(thing)
+        keys.append(engine.told[-1])
+        use(thing)
+        assert engine.told[-1] == keys[-1], keys
+        if id(thing) in where:
+            break
+        where.add(id(thing))
+        del thing
+    assert len(set(keys)) == len(keys), keys
+
+
+def test_what_has_the_address_of_another_one_goes_on_with_no_count_of_its():
+    _module("opscope._opscope", around=_around)
+    _module("tensorflow", executing_eagerly=lambda: True)
+    engine = Engine()
+
+    class Function(Thing):
+        pass
+
+    class Model(Thing):
+        pass
+
+    class Optimizer(Thing):
+        apply = Thing.__call__
+
+    class Callbacks(Thing):
+        pass
+    driver = tf_driver.Driver(engine)
+    driver._is_eager = lambda: True
+    driver._watch_calls(Function)
+    _module("keras.src.callbacks.callback_list", CallbackList=Callbacks)
+    _module("keras.src.models.model", Model=Model)
+    _module("keras.src.optimizers.base_optimizer", BaseOptimizer=Optimizer)
+    keras_hook.watch("keras", lambda: engine)
+
+    def fit(model):
+        callbacks = Callbacks()
+        callbacks.model = model
+        callbacks.on_train_batch_begin()
+    _is_not_another_one(Function, Function.__call__, engine)
+    _is_not_another_one(Model, Model.__call__, engine)
+    _is_not_another_one(Model, fit, engine)
+    _is_not_another_one(Optimizer, Optimizer.apply, engine)
 
 
 if __name__ == "__main__":

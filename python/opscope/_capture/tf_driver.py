@@ -17,6 +17,7 @@ import weakref
 
 from . import files
 from .calls import around, told_after, told_before, watch_parts
+from .numbering import number_of
 from .quiet import Quiet
 from .tf_memory import HostMemory
 
@@ -99,7 +100,8 @@ class Driver:
         inner = cls.__call__
 
         def before(args, kwargs):
-            return self._enter((self.name, id(args[0])), inner, args, kwargs)
+            key = self.name, number_of(args[0])
+            return self._enter(key, inner, args, kwargs)
         cls.__call__ = around(inner, before, self._leave)
 
     def _watch_sessions(self):
@@ -257,7 +259,8 @@ class Driver:
 
         def applied(optimizer, value):
             if self._is_eager():
-                self.engine.ended("optimizer", (self.name, id(optimizer)))
+                self.engine.ended("optimizer", (self.name,
+                                                number_of(optimizer)))
             elif getattr(value, "name", None):
                 self._train_ops.add(value.name)
         cls.apply_gradients = told_after(cls.apply_gradients, applied)
