@@ -777,6 +777,7 @@ def _train_to_the_exit(path):
     def stop():
         with open(path, "w") as f:
             f.write("\n".join(d.log + e.native.spans))
+        e.keep.cleanup()        # nor does what would remove it at the exit
     e.native.stop = stop
     turn(e, [("begins", "call", 1), ("ended", "call", 1)], 4)
     globals()["kept"] = e       # as the package keeps it
