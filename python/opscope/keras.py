@@ -8,14 +8,12 @@ It runs on whatever Keras runs on: TensorFlow, PyTorch or JAX."""
 
 import importlib
 import sys
-import weakref
 
 from . import _capture, recording
+from ._capture.loop import Loop
 from ._opscope import Error
 
 __all__ = ["Callback", "batches_of"]
-
-_in_fit = None      # weakly, the callback whose recording is on in a fit()
 
 
 def _base():
@@ -75,14 +73,6 @@ def batches_of(given):
     return first, last
 
 
-def _end_of_a_dead_fit():
-    """Ends the recording of a callback that an exception left in its fit():
-    a notebook may hold it, in the traceback, for as long as it runs."""
-    callback = _in_fit() if _in_fit is not None else None
-    if callback is not None:
-        callback.end()
-
-
 def Callback(log_dir="logs", profile_batch=(100, 102), memory=False,
              shapes=False, stacks=False):
     """A Keras callback that profiles these batches of fit() into log_dir, and
@@ -92,24 +82,21 @@ def Callback(log_dir="logs", profile_batch=(100, 102), memory=False,
     class OpscopeCallback(_base()):
         def __init__(self):
             super().__init__()
-            self.folder, self.problems = None, []
-            self._profile, self._seen = None, 0
+            self.folder, self._said = None, []
+            self._loop, self._seen = None, 0
 
         def on_train_begin(self, logs=None):
-            if batches is None or self._profile is not None:
+            if batches is None or self._loop is not None:
                 return
-            _end_of_a_dead_fit()
-            self._profile = recording.profile(
-                log_dir, steps="%d..%d" % batches, memory=memory,
-                shapes=shapes, stacks=stacks)
-            self._profile.start()
-            self.folder = self._profile.folder
+            self._loop = Loop(log_dir, "%d..%d" % batches, memory, shapes,
+                              stacks)
+            self._loop.begin()
+            self.folder = self._loop.profile.folder
             _capture.keras_hook.watch_loaded(_capture.engine)
 
         def on_epoch_begin(self, epoch, logs=None):
-            global _in_fit
-            if self._profile is not None and recording.is_on(self.folder):
-                _in_fit = weakref.ref(self)
+            if self._loop is not None:
+                self._loop.epoch_begins()
 
         def on_train_batch_end(self, batch, logs=None):
             self._seen += 1
@@ -120,31 +107,29 @@ def Callback(log_dir="logs", profile_batch=(100, 102), memory=False,
                     continue
 
         def on_train_end(self, logs=None):
-            if self._profile is None:
+            if self._loop is None:
                 return
             self.end()
             if self._seen < batches[0]:
-                self.problems.append(
+                self._said = [
                     "fit() ended after batch %d, before batch %d that was to "
-                    "be profiled" % (self._seen, batches[0]))
+                    "be profiled" % (self._seen, batches[0])]
 
         def end(self):
             """Ends the recording, if it goes on. The end of fit() does."""
-            if self._profile is not None:
-                self._profile.stop()
-                self.problems = list(self._profile.problems)
+            if self._loop is not None:
+                self._loop.end()
 
-        def __del__(self):
-            # training that an exception ended left its recording open
-            if recording is not None and self._profile is not None \
-                    and recording.is_on(self.folder):
-                self.end()
+        @property
+        def problems(self):
+            told = self._loop.profile.problems if self._loop else []
+            return told + self._said
 
         def open(self):
             """What was recorded, as opscope.open() gives it."""
-            if self._profile is None:
+            if self._loop is None:
                 raise Error("nothing was profiled")
-            return self._profile.open()
+            return self._loop.profile.open()
 
         def overview(self):
             return self.open().overview()

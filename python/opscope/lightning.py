@@ -36,6 +36,9 @@ def Callback(log_dir="logs", steps="10..12", memory=False, shapes=False,
         def on_train_start(self, trainer, module):
             self.loop.begin()
 
+        def on_train_epoch_start(self, trainer, module):
+            self.loop.epoch_begins()
+
         def on_train_batch_start(self, trainer, module, *args, **kwargs):
             self.loop.step_begins("torch")
 

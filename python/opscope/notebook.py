@@ -57,16 +57,13 @@ def profile_cell(shell, line, cell):
     prof = recording.profile(o.output, steps=o.steps, memory=o.memory,
                              shapes=o.shapes, stacks=o.stacks)
     with prof:
-        result = shell.run_cell(cell)
+        shell.run_cell(cell)    # IPython shows an exception itself
     for text in prof.problems:
         print("opscope: " + text)
     try:
         display(prof.overview())
     except Error as e:
         print("opscope: %s" % e)
-    if result is not None and not result.success:
-        return None     # IPython has shown the exception
-    return None
 
 
 def show(line):

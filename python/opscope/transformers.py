@@ -29,6 +29,9 @@ def Callback(log_dir="logs", steps="10..12", memory=False, shapes=False,
         def on_train_begin(self, args, state, control, **kwargs):
             self.loop.begin()
 
+        def on_epoch_begin(self, args, state, control, **kwargs):
+            self.loop.epoch_begins()
+
         def on_step_begin(self, args, state, control, **kwargs):
             self.loop.step_begins("torch")
 

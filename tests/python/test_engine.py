@@ -4,10 +4,12 @@
 what it does when things go wrong. A fake recorder and a fake driver write down
 what they are asked for."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -425,7 +427,6 @@ def test_a_critic_of_a_hundred_steps_a_turn_takes_nothing_over():
 
 
 def test_of_two_threads_that_train_the_first_is_followed():
-    import threading
     e, d = made(steps="30")
     turn(e, [ADAM], 4)
     for _ in range(40):
@@ -686,7 +687,6 @@ def test_a_helper_that_is_called_in_turn_costs_no_capture():
 
 
 def test_each_epoch_may_train_in_a_thread_of_its_own():
-    import threading
     e, d = made(steps="4..5")
     hold = []       # a number of a thread that is not given out again
     for _ in range(3):
@@ -707,7 +707,6 @@ def test_each_epoch_may_train_in_a_thread_of_its_own():
 
 
 def test_signals_of_another_thread_are_no_steps():
-    import threading
     e, d = made(steps="100")
     turn(e, [ADAM], 5)
     t = threading.Thread(target=turn, args=(e, [ADAM], 5))
@@ -838,6 +837,74 @@ def test_a_program_that_clears_its_environment_is_told_of_all_the_same():
             del os.environ["OPSCOPE"]
         notes.problem("a sentence")
         assert len(os.listdir(folder)) == 1, os.listdir(folder)
+
+
+def test_what_a_fork_leaves_of_an_engine_waits_for_nobody():
+    """A thread that is not in the child may have held the lock."""
+    e, d = made(steps="2..9")
+    loop = [("begins", "loader", 1), ("ended", "loader", 1)]
+    heard = []
+
+    def program():
+        turn(e, loop, 5)
+        e.begins("loader", 1)
+        holder = threading.Thread(target=e._lock.acquire)
+        holder.start()
+        holder.join()
+        e.forked()
+        heard.append((d.log[:], e.native.steps[:]))
+        e.ended("loader", 1)
+        turn(e, loop, 5)
+        e.withdraw("loader", 1)
+        e.input_begins()
+        e.explicit(7)
+        e.explicit_end()
+        e.end()
+        heard.append((d.log, e.native.steps))
+    t = threading.Thread(target=program, daemon=True)
+    t.start()
+    t.join(60)
+    assert not t.is_alive() and heard[0] == heard[1], heard
+
+
+def test_drivers_hear_of_a_fork_whoever_began_the_recording():
+    from opscope import _capture
+    for is_recorded in False, True:
+        e, d = made()
+        told = []
+        d.forked = told.append
+        _capture._engine, _capture._is_recorded = e, is_recorded
+        _capture._forget()
+        assert len(told) == 1 and told[0]._ended != is_recorded, told
+        assert _capture.engine() is (told[0] if is_recorded else None)
+        assert not is_recorded or told[0].drivers == [d]
+    _capture._engine, _capture._is_recorded = None, False
+
+
+def _train_to_the_exit(path):
+    e, d = made(steps="2..9")
+
+    def stop():
+        with open(path, "w") as f:
+            f.write("\n".join(d.log + e.native.spans))
+        e.keep.cleanup()        # nor does what would remove it at the exit
+    e.native.stop = stop
+    turn(e, [("begins", "call", 1), ("ended", "call", 1)], 4)
+    globals()["kept"] = e       # as the package keeps it
+
+
+def test_a_process_that_multiprocessing_forked_ends_what_it_began():
+    """Also where the engine was made in it: it exits without atexit."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "told")
+        p = multiprocessing.get_context("fork").Process(
+            target=_train_to_the_exit, args=(path,))
+        p.start()
+        p.join(120)
+        assert p.exitcode == 0, p.exitcode
+        with open(path) as f:
+            told = f.read().splitlines()
+        assert "stop" in told and told[-1] == engine.STEP_CUT, told
 
 
 def test_windows_are_read_as_the_recorder_reads_them():

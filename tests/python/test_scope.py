@@ -777,5 +777,32 @@ def test_a_scope_costs_about_what_a_lock_does():
     assert off < 2 and on < 3, tries
 
 
+def test_a_training_that_died_makes_way_for_the_next_one():
+    """Its callback was told of no end, and somebody may still hold it."""
+    if opscope is None:
+        raise lib.Skip("the extension is not built: %s" % WHY)
+    from opscope._capture.loop import Loop
+    with tempfile.TemporaryDirectory() as folder:
+        def loop():
+            return Loop(os.path.join(folder, "logs"), "2..3", 0, 0, 0)
+        dead, new, twice = loop(), loop(), loop()
+        dead.begin()
+        dead.epoch_begins()
+        new.begin()     # a callback of its own, or the same once more
+        new.epoch_begins()
+        new.begin()
+        assert new.on and not dead.on
+        assert new.profile.folder != dead.profile.folder
+        try:
+            twice.begin()       # a second callback of one training
+            raise AssertionError("two recordings at once")
+        except opscope.Error:
+            assert not twice.on and new.on
+        del new, twice
+        gc.collect()
+        with opscope.profile(folder):
+            pass        # nothing was left of it
+
+
 if __name__ == "__main__":
     sys.exit(lib.run(sys.modules[__name__]))

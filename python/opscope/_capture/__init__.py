@@ -71,14 +71,12 @@ def _forget():
         return
     old, _engine = _engine, None
     old.forked()
-    drivers = [d for d in old.drivers if hasattr(d, "forked")]
-    if not _is_recorded or not drivers:
-        return
-    _engine = Engine(old.native, old.logdir, old.run, old.want)
-    _engine.is_child = True
-    _engine.drivers = drivers
-    for d in drivers:
-        d.forked(_engine)
+    if _is_recorded and old.drivers:
+        _engine = Engine(old.native, old.logdir, old.run, old.want)
+        _engine.is_child = True
+        _engine.drivers = list(old.drivers)
+    for d in old.drivers:
+        d.forked(_engine or old)
 
 
 def _attach(name, module):

@@ -17,6 +17,7 @@ import shutil
 import sys
 import threading
 import time
+import weakref
 from urllib.parse import quote
 
 from . import leader
@@ -63,6 +64,13 @@ def host_name():
     """The host's name as it stands in the names of files."""
     name = os.environ.get("OPSCOPE_HOST") or os.uname().nodename or "host"
     return "".join(c if c.isalnum() or c in "-._" else "_" for c in name)
+
+
+def _end_at_exit(engine):
+    """The process is about to exit: ends an engine, given weakly."""
+    engine = engine()
+    if engine is not None:
+        engine.end(at_exit=True)
 
 
 class Engine:
@@ -152,7 +160,7 @@ class Engine:
         elif source.kind == "loader" and source is self.lead and self._began:
             self._step_over()   # what follows an epoch is none of its steps
 
-    def ends(self, kind, key):
+    def seen_over(self, kind, key):
         """A unit of work is over whose begin nobody could see."""
         if (kind, key) not in self.sources:
             source = self._new_source(kind, key)
@@ -782,8 +790,7 @@ class Engine:
         if self._recording or self._ended:
             return
         self._recording = True
-        if self.is_child:
-            self._end_with_process()
+        self._end_with_process()
         try:    # the engine looks for the file of a demand
             self.native.start(self.logdir, "as_given=1&no_demand=1&no_fork=1"
                               "&run=" + quote(self.run))
@@ -791,10 +798,16 @@ class Engine:
             self.problem("opscope's recorder could not be started: %s" % e)
 
     def _end_with_process(self):
-        """multiprocessing ends children of fork() without atexit."""
+        """multiprocessing ends a process that it made by fork() without
+        atexit, whoever made the engine there; one that it spawned comes here
+        a little earlier than to atexit."""
         util = sys.modules.get("multiprocessing.util")
-        if util is not None:
-            util.Finalize(None, self.end, exitpriority=100)
+        process = sys.modules.get("multiprocessing.process")
+        if util is None or not (self.is_child or process.parent_process()):
+            return
+        # an engine that is gone by then leaves nothing behind
+        util.Finalize(self, _end_at_exit, (weakref.ref(self),),
+                      exitpriority=100)
 
     def open_now(self):
         """Opens the window before any step was seen (profile without
@@ -883,6 +896,9 @@ class Engine:
                 self._notes.write(text)
 
     def forked(self):
-        """A child of fork(): it has no window and no tracer of ours."""
-        self._ended = True
-        self._open = False
+        """A child of fork(): it has no window and no tracer of ours, and none
+        of the threads of which one may hold the lock. Whoever still calls
+        this engine finds nothing to do."""
+        self._ended, self._open, self._recording = True, False, False
+        self._lock = threading.RLock()
+        self.sources, self.lead, self._began, self._on = {}, None, 0, []

@@ -18,6 +18,7 @@ import threading
 from opscope import _opscope
 
 from .calls import around
+from .numbering import number_of
 
 # in the key of a function that was compiled before anyone watched: one of that
 # name that is compiled later on tells of its calls in another way
@@ -243,8 +244,8 @@ def watch_compiled(stages, driver):
     inner = stages.Compiled.__call__
 
     def before(args, kwargs):
-        return _enter(driver, (driver.name, ("compiled", id(args[0]))), inner,
-                      args, kwargs)
+        key = driver.name, ("compiled", number_of(args[0]))
+        return _enter(driver, key, inner, args, kwargs)
     stages.Compiled.__call__ = around(inner, before, _leave)
 
 
@@ -339,7 +340,7 @@ class LateCalls:
                 return
             if self.driver.is_pending:
                 self.driver.start_pending()
-            engine.ends("call", key)
+            engine.seen_over("call", key)
         except Exception:
             pass
 

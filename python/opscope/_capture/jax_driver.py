@@ -38,6 +38,7 @@ class Driver:
         self._folder = None
         self._their_folder = None
         self._their_files = set()
+        self._of_parent = []    # of a parent's tracing, never to be ended
 
     @property
     def engine(self):
@@ -49,6 +50,21 @@ class Driver:
         self.is_pending = False
         if self._late is not None:
             self._late.on()
+
+    def forked(self, engine):
+        """In a child of fork(): what is traced is traced in the parent. Its
+        session stays in reach: to end it here would be to wait for threads
+        that are not. The child may trace by one of its own."""
+        state = getattr(sys.modules.get("jax._src.profiler"),
+                        "_profile_state", None)
+        self._of_parent += (self._marker, self._wait, self._unsaid,
+                            getattr(state, "profile_session", None))
+        if self._folder is not None and hasattr(state, "reset"):
+            state.reset()
+        self._folder = self._their_folder = None
+        self._marker = self._wait = self._program_marks = None
+        self._unsaid, self._is_guess, self._ours = [], False, False
+        self.engine = engine
 
     # --- steps --------------------------------------------------------------
 
@@ -132,9 +148,15 @@ class Driver:
 
         @functools.wraps(start)
         def new_start(log_dir, *args, **kwargs):
+            before = driver._their_folder, driver._their_files
             if not driver._ours:
                 driver._they_start(log_dir)
-            return start(log_dir, *args, **kwargs)
+            try:
+                return start(log_dir, *args, **kwargs)
+            except BaseException:
+                # what ran until now still does
+                driver._their_folder, driver._their_files = before
+                raise
 
         @functools.wraps(stop)
         def new_stop(*args, **kwargs):
@@ -210,19 +232,24 @@ class Driver:
         os.makedirs(self.engine.folder, exist_ok=True)
         self._folder = tempfile.mkdtemp(prefix=".jax-",
                                         dir=self.engine.folder)
-        self._ours = True
+        self._ours, is_on = True, False
         try:
             with Quiet():
                 self.jax.profiler.start_trace(self._folder,
                                               **self._options())
+            is_on = True
+            with self._annotation(frames.LISTED, frames=self._frames):
+                pass
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+            folder, self._folder = self._folder, None
+            try:
+                if is_on:   # nobody would stop it, and the program could not
+                    self._stop_tracer()     # trace any more
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         finally:
             self._ours = False
-        with self._annotation(frames.LISTED, frames=self._frames):
-            pass
 
     def mark(self, step):
         """Written for JAX's tracer of Python, which sees each call. The marker
@@ -301,10 +328,7 @@ class Driver:
         self._ours = True
         path = stem + ".xplane.pb"
         try:
-            with Quiet():
-                data = self._stop_session()
-                if data is None:
-                    self.jax.profiler.stop_trace()
+            data = self._stop_tracer()
             if data is not None:
                 return [files.write_whole(path, data)]
             found = files.newest_below(folder, ".xplane.pb")
@@ -317,6 +341,15 @@ class Driver:
             self._unsaid.clear()
             shutil.rmtree(folder, ignore_errors=True)
 
+    def _stop_tracer(self):
+        """Stops JAX's tracer. Returns the trace as bytes, or None where JAX
+        wrote a file."""
+        with Quiet():
+            data = self._stop_session()
+            if data is None:
+                self.jax.profiler.stop_trace()
+        return data
+
     def _stop_session(self):
         """The trace as bytes, without the JSON that JAX would write beside
         it; None where this version does not give them."""
@@ -327,11 +360,13 @@ class Driver:
                 not hasattr(state, "reset"):
             return None
         with state.lock:
-            data = session.stop()
-            state.reset()
-            clear = getattr(inner, "clear_metadata", None)
-            if clear is not None:
-                clear()
+            try:
+                data = session.stop()
+            finally:    # a session that is left is in the program's way
+                state.reset()
+                clear = getattr(inner, "clear_metadata", None)
+                if clear is not None:
+                    clear()
         return data if isinstance(data, bytes) else None
 
     # --- the device and the job --------------------------------------------

@@ -8,6 +8,7 @@ import sys
 import threading
 
 from .calls import around, told_after, told_before
+from .numbering import number_of
 
 # Where each Keras keeps its list of callbacks, and its optimizers.
 PLACES = {
@@ -77,7 +78,7 @@ def _watch_model(model, engine, backend):
         e = engine()
         if e is None or inside.busy or not _is_at_top(backend):
             return None
-        key = backend, ("model", id(args[0])), "calls of a model"
+        key = backend, ("model", number_of(args[0])), "calls of a model"
         e.begins("call", key)
         inside.busy = True
         return (e, key), inner, args, kwargs
@@ -105,7 +106,7 @@ def watch(name, engine):
                 or getattr(callbacks, "model", None))
 
     def key_of(callbacks):
-        return backend, id(model_of(callbacks))
+        return backend, number_of(model_of(callbacks))
 
     def begins(self):
         e = engine()
@@ -125,7 +126,7 @@ def watch(name, engine):
     def stepped(self, value):
         e = engine()
         if e is not None and _is_eager():
-            e.ended("optimizer", (backend, id(self)))
+            e.ended("optimizer", (backend, number_of(self)))
 
     if callbacks is not None:
         callbacks.on_train_batch_begin = told_before(

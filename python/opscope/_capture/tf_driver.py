@@ -17,6 +17,7 @@ import weakref
 
 from . import files
 from .calls import around, told_after, told_before, watch_parts
+from .numbering import number_of
 from .quiet import Quiet
 from .tf_memory import HostMemory
 
@@ -50,6 +51,18 @@ class Driver:
         self._sizes = weakref.WeakKeyDictionary()   # of datasets, in batches
         self._memory = None
         self._warm = False
+        self._of_parent = []    # of a parent's tracing, never to be ended
+
+    def forked(self, engine):
+        """In a child of fork(): what is traced is traced in the parent. Its
+        session stays in reach: to end it here would be to wait for threads
+        that are not."""
+        self._of_parent += self._session, self._marker, self._memory
+        self.engine = engine
+        self._session = self._folder = self._marker = self._memory = None
+        self._theirs = self._program_marks = None
+        self._tracing, self._marking, self._metadata = False, False, []
+        self._inside = _Inside()
 
     # --- steps --------------------------------------------------------------
 
@@ -87,7 +100,8 @@ class Driver:
         inner = cls.__call__
 
         def before(args, kwargs):
-            return self._enter((self.name, id(args[0])), inner, args, kwargs)
+            key = self.name, number_of(args[0])
+            return self._enter(key, inner, args, kwargs)
         cls.__call__ = around(inner, before, self._leave)
 
     def _watch_sessions(self):
@@ -245,7 +259,8 @@ class Driver:
 
         def applied(optimizer, value):
             if self._is_eager():
-                self.engine.ended("optimizer", (self.name, id(optimizer)))
+                self.engine.ended("optimizer", (self.name,
+                                                number_of(optimizer)))
             elif getattr(value, "name", None):
                 self._train_ops.add(value.name)
         cls.apply_gradients = told_after(cls.apply_gradients, applied)
@@ -290,25 +305,49 @@ class Driver:
         @functools.wraps(start)
         def new_start(logdir, options=None):
             # Keras warms the profiler up with an empty folder
+            before = driver._theirs
             if not driver._ours and logdir:
-                driver._theirs = logdir
-                driver.engine.foreign(driver, "tf.profiler")
-            return start(logdir, options)
+                driver._they_start(logdir)
+            try:
+                return start(logdir, options)
+            except BaseException:
+                driver._theirs = before     # what ran until now still does
+                raise
 
         @functools.wraps(stop)
         def new_stop(save=True):
-            value = stop(save)
-            logdir, driver._theirs = driver._theirs, None
-            if logdir and save:
-                path = files.newest_below(str(logdir), ".xplane.pb")
-                if path:
-                    driver.engine.adopt(path)
-                driver.engine.foreign_over(driver)
-            return value
+            is_saved = False
+            try:
+                value = stop(save)
+                is_saved = save
+                return value
+            finally:
+                driver._they_stopped(is_saved)
         profiler_v2.start, profiler_v2.stop = new_start, new_stop
         public = self.tf.profiler.experimental
         for name, new in (("start", new_start), ("stop", new_stop)):
             setattr(public, name, new)
+
+    def _they_start(self, logdir):
+        try:
+            self._theirs = logdir
+            self.engine.foreign(self, "tf.profiler")
+        except Exception as e:
+            self.engine.problem("tensorflow: %s" % e)
+
+    def _they_stopped(self, is_saved):
+        """Their profiler is off, also where its profile could not be
+        written."""
+        try:
+            logdir, self._theirs = self._theirs, None
+            if logdir and is_saved:
+                path = files.newest_below(str(logdir), ".xplane.pb")
+                if path:
+                    self.engine.adopt(path)
+            if logdir:
+                self.engine.foreign_over(self)
+        except Exception as e:
+            self.engine.problem("tensorflow: %s" % e)
 
     # --- tracing --------------------------------------------------------------
 

@@ -28,6 +28,7 @@ import threading
 import weakref
 
 from . import stand_ins
+from .numbering import Numbers
 from .quiet import Quiet
 from .torch_calls import Calls
 from .torch_roles import Roles
@@ -37,33 +38,6 @@ STEP = "ProfilerStep#%d"     # as torch marks steps
 BEFORE = "opscope: before the first step"
 HISTORY_ENTRIES = 1000000   # of the allocator, while a window wants memory
 WARNS_EVERY = 1000          # blocks that torch frees and did not see allocated
-
-
-class Numbers:
-    """Numbers for objects: the same for an object as long as it lives, and
-    never given to another one. It asks nothing of the object but an address
-    and a weak reference."""
-
-    def __init__(self):
-        self._known = {}
-        self._last = 0
-
-    def of(self, thing):
-        known = self._known.get(id(thing))
-        if known is not None and known[0]() is thing:
-            return known[1]
-        self._last += 1
-        where, mine = id(thing), self._last
-
-        def gone(_, known=self._known):
-            entry = known.get(where)
-            if entry is not None and entry[1] == mine:
-                del known[where]
-        try:
-            self._known[where] = (weakref.ref(thing, gone), mine)
-        except TypeError:       # it has no weak references: nothing is kept
-            return where
-        return mine
 
 
 def wrap(owner, name, make):

@@ -71,6 +71,33 @@ assert p.folder and not p.problems, p.problems
 """, "torch")
 
 
+def test_a_forked_child_has_a_profile_of_its_own():
+    """Its parent's tracer is on, of which it has nothing."""
+    _python("""
+import multiprocessing, torch, opscope
+torch.set_num_threads(1)
+def train(n):
+    m = torch.nn.Linear(8, 1)
+    o = torch.optim.SGD(m.parameters(), lr=.1)
+    for _ in range(n):
+        o.zero_grad(); m(torch.ones(4, 8)).sum().backward(); o.step()
+def child():
+    with opscope.profile("child", steps="3..5") as p:
+        train(10)
+    assert not p.problems, p.problems
+    assert [r.step for r in p.steps()] == [3, 4, 5], p.steps()
+    assert p.ops(name="aten::addmm")[0].calls == 3
+with opscope.profile("parent") as p:
+    train(5)
+    w = multiprocessing.get_context("fork").Process(target=child)
+    w.start()
+    w.join()
+    assert w.exitcode == 0, w.exitcode
+    train(5)
+assert p.ops(name="aten::addmm")[0].calls == 10
+""", "torch")
+
+
 def test_the_callback_of_keras():
     _python("""
 import numpy as np, tensorflow as tf, opscope
@@ -195,7 +222,7 @@ assert [r.step for r in cb.open().steps()] == [10, 11, 12], cb.open().steps()
 def test_the_callback_of_hugging_face():
     _python("""
 import torch, opscope
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 class M(torch.nn.Module):
     def __init__(self):
         super().__init__(); self.l = torch.nn.Linear(8, 1)
@@ -206,8 +233,23 @@ cb = opscope.transformers.Callback("logs", steps="10..12")
 args = TrainingArguments(output_dir="o", per_device_train_batch_size=8,
     num_train_epochs=1, report_to=[], use_cpu=True, save_strategy="no",
     disable_tqdm=True)
-Trainer(model=M(), args=args, train_dataset=data, callbacks=[cb]).train()
+def train(*callbacks):
+    Trainer(model=M(), args=args, train_dataset=data,
+            callbacks=list(callbacks)).train()
+train(cb)
 assert [r.step for r in cb.open().steps()] == [10, 11, 12], cb.open().steps()
+class Dies(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        raise KeyboardInterrupt
+dead = opscope.transformers.Callback("dead")
+try:
+    train(dead, Dies())
+    raise AssertionError("it did not die")
+except KeyboardInterrupt:
+    pass
+cb = opscope.transformers.Callback("again", steps="5..6")
+train(cb)
+assert [r.step for r in cb.open().steps()] == [5, 6], cb.open().steps()
 """, "torch", "transformers", "accelerate")
 
 
