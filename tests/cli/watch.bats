@@ -54,14 +54,15 @@ teardown() {
         child=$!
         wait_for test -e "/proc/$child/fd/9"
         [ $what = process ] && target=$child || target=$T
-        "$OPSCOPE" watch "$target" --interval 0.1 > "$BATS_TEST_TMPDIR/lines" \
+        lines=$BATS_TEST_TMPDIR/lines.$what # none from the watcher before it
+        "$OPSCOPE" watch "$target" --interval 0.1 > "$lines" \
             3>&- &
         watcher=$!
-        wait_for grep -q 'memory .* MiB' "$BATS_TEST_TMPDIR/lines"
+        wait_for grep -q 'memory .* MiB' "$lines"
         kill $child
         child=
         wait $watcher # by itself, with status 0
-        [[ $(head -n 1 "$BATS_TEST_TMPDIR/lines") == *"memory "*" MiB"* ]]
+        [[ $(head -n 1 "$lines") == *"memory "*" MiB"* ]]
     done
 }
 
