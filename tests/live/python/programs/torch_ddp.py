@@ -3,8 +3,8 @@
 one of them under torchrun --nproc-per-node 2."""
 
 import os
-import socket
 import statistics
+import tempfile
 import time
 
 import torch
@@ -16,18 +16,12 @@ from torch.nn.parallel import DistributedDataParallel
 STEPS = 40
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def train(rank, world, port):
+def train(rank, world, meeting):
     torch.manual_seed(rank)
     torch.set_num_threads(1)
-    if port:
-        dist.init_process_group("gloo", init_method="tcp://127.0.0.1:%d"
-                                % port, rank=rank, world_size=world)
+    if meeting:     # a file: a port that is free now may be taken by then
+        dist.init_process_group("gloo", init_method="file://" + meeting,
+                                rank=rank, world_size=world)
     else:
         dist.init_process_group("gloo")
     model = DistributedDataParallel(
@@ -53,6 +47,8 @@ def train(rank, world, port):
 
 if __name__ == "__main__":
     if "RANK" in os.environ:
-        train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), 0)
+        train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), None)
     else:
-        mp.spawn(train, args=(2, free_port()), nprocs=2)
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(train, args=(2, os.path.join(folder, "meeting")),
+                     nprocs=2)
